@@ -247,10 +247,8 @@ static bool explain(const Cluster& cluster, std::span<const TaskId> pods, const 
             made.reason += ", even if every task leaves that may leave; ";
             if (blame.nodes > 0)
                 made.reason += "the closest node is " + gpusched::quoted(cluster.name(blame.node)) + ": ";
-            made.reason += made.obstacle == Obstacle::near
-                               ? tally.refusals.name(blame.rows.front()) + ": " +
-                                     gpusched::detail::describe_lonely(emptied, pod)
-                               : tally.describe(blame.rows, blame.node);
+            made.reason += made.obstacle == Obstacle::near ? gpusched::detail::describe_lonely(cluster, pod)
+                                                           : tally.describe(blame.rows, blame.node);
             return is_certain;
         }
         fewest = std::min(fewest, feasible);
@@ -452,6 +450,18 @@ static void try_with_less(std::span<const Means> means, bool opens, const Cluste
     }
 }
 
+/// Slurm requeues whole jobs: no task moves without the others of its job.
+static void keep_jobs_whole(const Cluster& cluster, consolidation::Scope& scope) {
+    const auto& inv = cluster.inventory();
+    std::map<JobId, int> running;
+    for (const auto task : cluster.tasks())
+        if (cluster.is_placed(task)) ++running[inv.tasks.job[index(task)]];
+    for (const auto task : cluster.tasks()) {
+        const auto job = inv.tasks.job[index(task)];
+        if (job != none<JobId> && running[job] > 1) scope.movable[index(task)] = 0;
+    }
+}
+
 /// `admit` for valid options.
 /// @param means that a further search may do without; all of them: describes a failure
 /// @param opens whether tasks may move to nodes that were empty
@@ -511,7 +521,8 @@ static Admission admit_by(std::span<const Means> means, bool opens, const Cluste
     movable.limits.max_disrupted = options.limits.max_disrupted;
     movable.exempt = options.exempt;
     if (opens) movable.open_price = 0;
-    const auto scope = consolidation::make_scope(cluster, movable);
+    auto scope = consolidation::make_scope(cluster, movable);
+    if (gpusched::detail::is_slurm(cluster.inventory())) keep_jobs_whole(cluster, scope);
     preemption::detail::GangTable gangs;
     gangs.read(cluster);
     const PriceTable prices(cluster, pods, options, scope, gangs);
@@ -523,8 +534,8 @@ static Admission admit_by(std::span<const Means> means, bool opens, const Cluste
     search.offer(std::move(known));
     const auto regions = gang.required_level ? regions_of(cluster, pods, *gang.required_level, bounds)
                                              : std::vector<Region>(1);
-    using Passes = Search::Passes;
-    for (const auto kind : {Passes::usual, Passes::largest_first, Passes::deferred})
+    using enum Search::PassKind;
+    for (const auto kind : {usual, largest_first, deferred})
         for (const auto& region : regions) {
             if (region.least >= search.best()) break;
             search.run(region.nodes, kind);
@@ -590,7 +601,13 @@ static Admission admit_by(std::span<const Means> means, bool opens, const Cluste
 GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> pods, const Options& options,
                                 const Context& context) {
     validate(options, cluster);
-    return detail::admit_by(detail::all_means, false, cluster, pods, options, context);
+    if (!gpusched::detail::is_slurm(cluster.inventory()))
+        return detail::admit_by(detail::all_means, false, cluster, pods, options, context);
+    auto without = options;
+    for (const auto task : cluster.tasks())  // the export for Slurm does not requeue heterogeneous jobs
+        if (cluster.is_placed(task) && cluster.name(task).find('+') != std::string::npos)
+            without.spare.push_back(task);
+    return detail::admit_by(detail::all_means, false, cluster, pods, without, context);
 }
 
 }  // namespace gpusched::admission

@@ -91,7 +91,8 @@ class Inquiry {
     [[nodiscard]] std::vector<GpuMask> gpu_choices(const Cluster& pool, TaskId pod, NodeId node, bool any,
                                                    std::int64_t& steps) const;
     [[nodiscard]] std::optional<bool> is_impossible();
-    [[nodiscard]] std::vector<TaskId> possible_neighbours() const;
+    /// @param running tasks that run and may leave; otherwise one pending task of each kind
+    [[nodiscard]] std::vector<TaskId> possible_neighbours(bool running) const;
     /// Tries all neighbours in their places, and for a single pod all except those on its node.
     [[nodiscard]] bool holds_next_to(Cluster& pool, std::span<const TaskId> stay);
     bool say_impossible();
@@ -169,7 +170,8 @@ class Inquiry {
     // ends within a second or two, and for one call of `try_all`.
     static constexpr std::int64_t most_steps = 4'000'000, most_tries = 400'000;
     std::int64_t steps_ = most_steps;
-    std::string reason_;  // of `allocate`
+    std::string reason_;       // of `allocate`
+    std::int64_t one_of_ = 0;  // the answer is for one of so many pods; 0 = for all
 };
 
 }  // namespace gpusched::admission::detail

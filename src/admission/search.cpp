@@ -392,11 +392,11 @@ void Search::sort_todo() {
     });
 }
 
-void Search::run(std::span<const NodeId> region, Passes passes) {
+void Search::run(std::span<const NodeId> region, PassKind kind) {
     const auto least = pod_bounds_.of_region(region);
     if (least >= best_) return;  // also if there is no solution
-    defers_ = passes == Passes::deferred;
-    largest_first_ = passes == Passes::largest_first;
+    defers_ = kind == PassKind::deferred;
+    largest_first_ = kind == PassKind::largest_first;
     if ((defers_ && !needs_others_) || (largest_first_ && (!solutions_.empty() || lower_bound_ >= best_)))
         return;
     ++stats_.domains_considered;
@@ -430,22 +430,23 @@ void Search::run(std::span<const NodeId> region, Passes passes) {
         return pods_.size() == 1 && lower_bound_ < never ? std::max(lower_bound_, least) : least;
     };
     loses_needed_early_ = false;
-    if (passes != Passes::usual) {
+    if (kind != PassKind::usual) {
         const int depth = options_.search.depth, deeper = 2 * depth - 1;
         auto& left = defers_ ? left_for_others_ : left_for_largest_first_;
         const auto before = stats_.steps;
         auto most = by_region_ ? (left + 1) / 2 : left;
-        if (!solutions_.empty()) most = std::min(most, most_of_pod * state_.pods_left);
+        const auto has_plan = [&] { return solutions_.size() > makeshift_; };
+        if (has_plan()) most = std::min(most, most_of_pod * state_.pods_left);
         total = before + most;
         // If other tasks are displaced for near and spread, simple plans first.
         for (depth_ = defers_ ? 0 : deeper;
-             depth_ <= (solutions_.empty() ? deeper : depth) && best_ > least && stats_.steps < total;
-             ++depth_)
+             depth_ <= (has_plan() ? depth : deeper) && best_ > least && stats_.steps < total; ++depth_)
             for (std::int64_t share = 32;; share *= 4) {
                 static_cast<void>(pass(share));
                 if (!hit_step_limit_ || best_ <= least || stats_.steps >= total) break;
             }
         left -= stats_.steps - before;
+        if (largest_first_) makeshift_ = solutions_.size();
         lower_bound_ = known;
         limit_ = limit;
         return;
@@ -492,7 +493,7 @@ bool Search::match(std::span<const NodeId> region, std::int64_t most_steps) {
     const auto found = solutions_.size();
     best_ = cost + 1;
     limit_ = stats_.steps + most_steps;
-    run(region, Passes::usual);
+    run(region, PassKind::usual);
     limit_ = limit;
     lower_bound_ = known;
     if (solutions_.size() > found) return true;

@@ -43,14 +43,14 @@ class Search {
 
     /// Adds a known solution if it is the cheapest so far.
     void offer(Solution solution);
-    enum class Passes {
+    enum class PassKind {
         usual,
         largest_first,  ///< without a solution: the largest of all pods and displaced tasks is placed first
         deferred,       ///< if tasks need others (near, spread): checks that last, displaces others for it
     };
     /// Searches for solutions with all pods on the nodes of `region` (ascending; empty = all nodes). Only the
     /// usual passes, which come first, change the lower bound.
-    void run(std::span<const NodeId> region, Passes passes);
+    void run(std::span<const NodeId> region, PassKind kind);
     /// Searches for a solution with all pods on the nodes of `region` that costs no more than the best one.
     /// If there is one, returns true and appends it to `solutions`. Does not change the lower bound.
     bool match(std::span<const NodeId> region, std::int64_t most_steps);
@@ -123,6 +123,7 @@ class Search {
     bool incomplete_ = false;                  // a part was omitted that may hold a cheaper solution
     bool hit_step_limit_ = false;              // because of a limit on steps
     std::vector<Solution> solutions_;
+    std::size_t makeshift_ = 0;  // solutions of passes with largest_first_: too poor to shorten others
 };
 
 }  // namespace gpusched::admission::detail

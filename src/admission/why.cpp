@@ -101,6 +101,10 @@ Why Inquiry::answer(std::string_view name) {
             return std::tuple(!a.cost, a.cost, a.kind) < std::tuple(!b.cost, b.cost, b.kind);
         });
     }
+    if (one_of_ > 0)
+        why_.cause = concat("for one of its ", one_of_, " ", task_, "s, ",
+                            gpusched::quoted(cluster_.name(why_.pods.front())), ": ", why_.cause);
+    if (const auto note = find_note(inv_, why_.pods); !note.empty()) why_.cause += "; " + note;
     why_.stop_reason = budget_.reason();
     return std::move(why_);
 }
@@ -233,6 +237,11 @@ std::int64_t Inquiry::running_members(JobId job) const {
 
 void Inquiry::ask_as_it_is() {
     make_kinds();
+    if (options_.on && why_.pods.size() > 1 && !why_.waiting_for) {  // one node need not hold all of them
+        one_of_ = std::ssize(why_.pods);
+        why_.pods = {kinds_.front().sample()};
+        make_kinds();
+    }
     why_.fits = fits(cluster_, why_.pods);
     if (why_.pods.size() == 1 && !why_.waiting_for && !options_.on)
         if (auto gang = gang_of(why_.pods.front()); gang.size() > 1) {
@@ -265,6 +274,7 @@ void Inquiry::ask_as_it_is() {
     why_.cause = all > 1       ? "all " + thousands(all) + " " + task_ + "s find a place as it is"
                  : options_.on ? "it fits on this node as it is"
                                : "it fits as it is, on " + counted(nodes, "node");
+    if (!find_note(inv_, why_.pods).empty()) return;  // `answer` adds it
     why_.cause += std::string("; the scheduler should place ") + (all > 1 ? "them" : "it") +
                   ". Not checked: requests that the snapshot lacks (see the report of the import)";
 }

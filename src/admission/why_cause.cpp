@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inquiry: the constraints to blame, in words.
 #include "admission/inquiry.hpp"
+#include "model/node_match.hpp"
 #include "model/pod_room.hpp"
 
 #include <gpusched/core/checks.hpp>
@@ -149,9 +150,8 @@ void Inquiry::say_rows(const Tally& tally, const Rows& rows) {
     why_.cause_kind = Cause::constraints;
     std::string names;
     for (const auto row : rows) {
-        const auto name = tally.refusals.name(row);
-        why_.constraints.push_back(name);
-        names += (names.empty() ? "" : row == rows.back() ? " and " : ", ") + name;
+        why_.constraints.push_back(tally.refusals.name(row));
+        names += (names.empty() ? "" : row == rows.back() ? " and " : ", ") + tally.refusals.words(row);
     }
     std::int64_t nodes = 0;
     const Tally::Set* like = nullptr;  // refused by most of the rows
@@ -194,13 +194,17 @@ std::int64_t Inquiry::cost_to_remove(const Tally& tally, std::size_t row) {
 void Inquiry::say_row(const Tally& tally, std::size_t row) {
     const auto& count = tally.rows[row];
     const auto constraint = tally.constraint(row);
-    const auto name = tally.refusals.name(row);
-    why_.constraints.push_back(name);
+    const auto name = tally.refusals.words(row);
+    why_.constraints.push_back(tally.refusals.name(row));
     why_.cause_kind = Cause::constraint;
     if (constraint == Constraint::gpu) return say_gpus(tally, row);
-    const auto best = tally.refusals.describe(row, count.closest);
+    auto best = tally.refusals.describe(row, count.closest);
+    if (constraint == Constraint::near)
+        if (auto missing = gpusched::detail::missing_neighbours(*work_, tally.refusals.task());
+            !missing.empty())
+            best = std::move(missing);
     if (options_.on) {
-        why_.cause += "refused by " + name + " alone: " + best;
+        why_.cause += "refused only by " + name + ": " + best;
         return;
     }
     const auto [passing, pass] = tally.passing(row);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 namespace gpusched::admission::detail {
@@ -182,7 +183,7 @@ std::optional<bool> Inquiry::is_impossible() {
     auto found = holds(pool);
     if (found == Packed::no) {
         // Tasks that the pods need near, or that are spread with them, need not all leave.
-        const auto stay = possible_neighbours();
+        const auto stay = possible_neighbours(true);
         if (stay.size() <= 12) {
             for (std::uint32_t which = 1; which < 1u << stay.size() && found != Packed::yes; ++which) {
                 if (budget_.exhausted() || steps_ < 0) return std::nullopt;
@@ -195,9 +196,11 @@ std::optional<bool> Inquiry::is_impossible() {
         } else {
             found = holds_next_to(pool, stay) ? Packed::yes : Packed::unknown;
         }
-        // Neighbours can move, too: one alone, or as `admit` finds it.
-        for (const auto task : stay)
-            for (const auto node : nodes_) {
+        // Neighbours can move, too: one alone, or as `admit` finds it. Pending ones may run before.
+        auto movable = stay;
+        for (const auto task : possible_neighbours(false)) movable.push_back(task);
+        for (const auto task : movable)
+            for (const auto node : cluster_.nodes()) {
                 if (found != Packed::no) break;
                 if (budget_.exhausted() || --steps_ < 0) return std::nullopt;
                 if (find_obstacle(pool, task, node) != Obstacle::none) continue;
@@ -216,20 +219,23 @@ std::optional<bool> Inquiry::is_impossible() {
     return found == Packed::no;
 }
 
-std::vector<TaskId> Inquiry::possible_neighbours() const {
+std::vector<TaskId> Inquiry::possible_neighbours(bool running) const {
     std::vector<std::uint32_t> sets;
     for (const auto& kind : kinds_)
         for (const auto& m : inv_.selection_memberships(kind.sample()))
             if (inv_.group_sets[m.set].kind != GroupKind::avoid && m.is_bound()) sets.push_back(m.set);
     std::vector<TaskId> tasks;
     if (sets.empty()) return tasks;
-    for (const auto task : cluster_.tasks())
-        if (leaves(task))
-            for (const auto& m : inv_.selection_memberships(task))
-                if (m.is_member() && std::find(sets.begin(), sets.end(), m.set) != sets.end()) {
-                    tasks.push_back(task);
-                    break;
-                }
+    std::set<decltype(allocation::detail::shape_of(inv_, TaskId{}))> shapes;
+    for (const auto task : cluster_.tasks()) {
+        if (running ? !leaves(task) : cluster_.is_placed(task) || kind_of_.contains(task)) continue;
+        const auto of = inv_.selection_memberships(task);
+        if (std::none_of(of.begin(), of.end(), [&](const Membership& m) {
+                return m.is_member() && std::find(sets.begin(), sets.end(), m.set) != sets.end();
+            }))
+            continue;
+        if (running || shapes.insert(allocation::detail::shape_of(inv_, task)).second) tasks.push_back(task);
+    }
     return tasks;
 }
 
@@ -277,18 +283,16 @@ void Inquiry::say_permanent(const Tally& tally) {
     std::string names;
     for (const auto row : rows) {
         why_.constraints.push_back(tally.refusals.name(row));
-        names += (names.empty() ? "" : " and ") + why_.constraints.back();
+        names += (names.empty() ? "" : " and ") + tally.refusals.words(row);
     }
     const auto text = tally.describe(rows, closest);
     if (nodes_.size() == 1) {
-        why_.cause = "impossible: the node does not pass the constraints that never change: " +
-                     (rows.size() == 1 ? names + ": " : "") + text;
+        why_.cause = "impossible: it may not use the node: " + text;
         return;
     }
-    why_.cause = "impossible: none of the " + thousands(std::ssize(nodes_)) +
-                 " nodes passes the constraints that never change; " + counted(std::ssize(nodes), "node") +
-                 (nodes.size() == 1 ? " passes" : " pass") + " all but " + names + ", like " +
-                 gpusched::quoted(cluster_.name(closest)) + ": " + text;
+    why_.cause = "impossible: it may use none of the " + thousands(std::ssize(nodes_)) + " nodes; " +
+                 counted(std::ssize(nodes), "node") + (nodes.size() == 1 ? " passes" : " pass") +
+                 " all but " + names + ", like " + gpusched::quoted(cluster_.name(closest)) + ": " + text;
     if (rows.size() == 1 && tally.rows[rows.front()].alone > 0)
         why_.cause += (tally.constraint(rows.front()) == Constraint::taint ? "; if it tolerated every taint, "
                                                                            : "; otherwise, ") +
@@ -321,9 +325,8 @@ bool Inquiry::say_impossible() {
         for (const auto row : set->first) why_.constraints.push_back(emptied.refusals.name(row));
         const bool near =
             set->first.size() == 1 && emptied.constraint(set->first.front()) == Constraint::near;
-        why_.cause +=
-            near ? why_.constraints.back() + ": " + gpusched::detail::describe_lonely(*emptied_, sample)
-                 : emptied.describe(set->first, closest);
+        why_.cause += near ? gpusched::detail::describe_lonely(cluster_, sample)
+                           : emptied.describe(set->first, closest);
         say_places();
         return true;
     }

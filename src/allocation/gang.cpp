@@ -412,7 +412,7 @@ bool Gang::explain_groups(Allocation& result) const {
     const auto kind = binding_groups();
     if (kind == Obstacle::none) return false;
     result.obstacle = kind;
-    result.reason = concat(gpusched::detail::in_words(inv, kind), ": ");
+    result.reason = concat(gpusched::detail::obstacle_text(inv, kind), ": ");
     const auto tasks = concat(words_of(inv).task, "s");
     if (kind == Obstacle::network)
         result.reason += "the whole cluster holds all " + tasks + ", but no " +

@@ -374,7 +374,7 @@ class GroupSearch {
         cluster_.rollback(start);
         GPUSCHED_ASSERT(gang_.required_level);  // otherwise all pods would have been placed
         result.obstacle = gang_.required_by_affinity ? Obstacle::affinity : Obstacle::network;
-        result.reason = std::string(gpusched::detail::in_words(gang_.inv, result.obstacle)) +
+        result.reason = std::string(gpusched::detail::obstacle_text(gang_.inv, result.obstacle)) +
                         concat(": the whole cluster holds all ", words_of(gang_.inv).task, "s, but no ") +
                         describe_level(cluster_.inventory(), gang_.required_level.value_or(gang_.level)) +
                         (certain ? " does" : " was found that does");

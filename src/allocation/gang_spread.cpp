@@ -225,12 +225,7 @@ void Gang::explain_room(const PodClass& c, std::size_t next, Allocation& result)
         result.obstacle = obstacle_of(tally.constraint(blame.rows.front()));
         std::vector<std::string> kinds;
         for (const auto row : blame.rows) {
-            const auto constraint = tally.constraint(row);
-            const std::string kind(constraint == Constraint::cordoned ? words_of(inv).closed
-                                   : constraint == Constraint::port   ? "host port in use"
-                                   : constraint == Constraint::volume_in_use
-                                       ? "volume in use"
-                                       : gpusched::detail::in_words(inv, obstacle_of(constraint)));
+            const auto kind = tally.refusals.words(row);
             if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) kinds.push_back(kind);
         }
         std::string names;
@@ -254,10 +249,13 @@ void Gang::explain_room(const PodClass& c, std::size_t next, Allocation& result)
             if (alone == 0 || blame.nodes == 0 || row == blame.rows.front() ||
                 is_permanent(tally.constraint(row)))
                 continue;
-            result.reason +=
-                "; " + std::to_string(alone) + (alone == 1 ? " other node is" : " other nodes are") +
-                " refused only by " +
-                (tally.constraint(row) == Constraint::not_ready ? "not ready" : tally.refusals.name(row));
+            result.reason += "; " + std::to_string(alone) +
+                             (alone == 1 ? " other node is" : " other nodes are") +
+                             (tally.constraint(row) == Constraint::cordoned ||
+                                      tally.constraint(row) == Constraint::not_ready
+                                  ? " only "
+                                  : " refused only by ") +
+                             tally.refusals.words(row);
         }
     }
     cluster.rollback(start);
@@ -297,8 +295,9 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
         const auto best =
             static_cast<std::size_t>(std::max_element(holds.begin(), holds.end()) - holds.begin());
         result.obstacle = of_region;
-        result.reason = concat(gpusched::detail::in_words(inv, result.obstacle), ": all ", words_of(inv).task,
-                               "s must be in one ", describe_level(inv, *required_level), "; ");
+        result.reason =
+            concat(gpusched::detail::obstacle_text(inv, result.obstacle), ": all ", words_of(inv).task,
+                   "s must be in one ", describe_level(inv, *required_level), "; ");
         if (holds[best] >= count)  // the domain holds all, but not together with the other pods
             result.reason += concat("the domain of the placed ", words_of(inv).task, "s does not hold ") +
                              (count == 1 ? "the" + like : "all" + of_pods);
@@ -318,7 +317,7 @@ void Gang::explain(const PodClass& c, std::size_t next, Allocation& result) cons
                       : !only_network                                ? Obstacle::affinity
                       : groups.empty()                               ? selection_obstacle(inv, task)
                                                                      : Obstacle::network;
-    result.reason = std::string(gpusched::detail::in_words(inv, result.obstacle)) +
+    result.reason = std::string(gpusched::detail::obstacle_text(inv, result.obstacle)) +
                     ": with group constraints, the nodes hold " +
                     (all < count ? std::to_string(all) : "fewer than all") + of_pods;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Refusals: asks each constraint of a task about a node, and describes the answers.
+#include "allocation/tally.hpp"
 #include "model/node_match.hpp"
 
 #include <gpusched/allocation/refusals.hpp>
@@ -37,7 +38,7 @@ static Constraint constraint_of(const Taint& taint) {
 /// The constraint that a named resource stands for.
 static Constraint constraint_of(std::string_view resource) {
     return resource == "pods"                      ? Constraint::pods
-           : resource.starts_with("volumes like ") ? Constraint::volume
+           : gpusched::detail::is_volume(resource) ? Constraint::volume
                                                    : Constraint::resource;
 }
 
@@ -94,6 +95,26 @@ GPUSCHED_EXPORT std::string Refusals::name(std::size_t row) const {
     const bool differs = exclusive || constraint == Constraint::anti_affinity;
     if (!differs || !gpusched::detail::is_slurm(inv_)) return text;
     return exclusive ? "exclusive_nodes" : "distinct_nodes";
+}
+
+GPUSCHED_EXPORT std::string Refusals::words(std::size_t row) const {
+    const auto& [constraint, resource] = rows_[row];
+    switch (constraint) {
+    case Constraint::failed_gpus:
+        return "failed GPUs";
+    case Constraint::pods:
+        return "too many pods";
+    case Constraint::port:
+        return "host port in use";
+    case Constraint::volume:
+        return "volume out of reach";
+    case Constraint::volume_in_use:
+        return "volume in use";
+    case Constraint::resource:
+        return concat("too little of ", inv_.resource_names[resource]);
+    default:
+        return std::string(gpusched::detail::obstacle_text(inv_, detail::obstacle_of(constraint)));
+    }
 }
 
 /// What the node has for the task's GPUs.

@@ -105,21 +105,15 @@ std::string Tally::describe_pool() const {
         if (like == nullptr || of.size() < like->first.size()) like = &set;
     }
     if (like == nullptr) return {};
-    const auto of_nodes =
-        nodes == 1 ? std::string("the only node that passes all that never change is ")
-                   : concat("of the ", nodes, " nodes that pass all that never change, the closest is ");
+    const auto of_nodes = nodes == 1 ? std::string("the only node that it may use is ")
+                                     : concat("of the ", nodes, " nodes that it may use, the closest is ");
     return concat("; ", of_nodes, gpusched::quoted(cluster.name(like->second.first)), ": ",
                   describe(like->first, like->second.first));
 }
 
 std::string Tally::describe(std::span<const std::uint32_t> of, NodeId node) const {
     std::string text;
-    for (const auto row : of) {
-        const auto name = refusals.name(row) + ": ";
-        const auto why = refusals.describe(row, node);
-        const bool is_named = of.size() == 1 || why.starts_with(name);
-        text += (text.empty() ? "" : "; ") + (is_named ? "" : name) + why;
-    }
+    for (const auto row : of) text += (text.empty() ? "" : "; ") + refusals.describe(row, node);
     return text;
 }
 

@@ -60,7 +60,7 @@ struct Tally {
     /// The number of nodes that only this row refuses, without those that have nothing of what it counts, and a clause
     /// with the verb. All nodes if none has any.
     [[nodiscard]] std::pair<std::int64_t, std::string> passing(std::size_t row) const;
-    /// Describes why these rows refuse the node, each with its name if there are several.
+    /// Describes why these rows refuse the node.
     [[nodiscard]] std::string describe(std::span<const std::uint32_t> of, NodeId node) const;
 
     const Cluster& cluster;

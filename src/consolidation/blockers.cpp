@@ -33,7 +33,7 @@ struct Candidate {
     std::int64_t gpus = 0, nodes = 0;
 };
 
-static FixedBy reason_of(BlockerKind kind) {
+static FixedBy fixed_by(BlockerKind kind) {
     switch (kind) {
     case BlockerKind::budget:
         return FixedBy::budget;
@@ -43,8 +43,8 @@ static FixedBy reason_of(BlockerKind kind) {
         return FixedBy::no_controller;
     case BlockerKind::never_moves:
         return FixedBy::never_moves;
-    case BlockerKind::local_volume:
-        return FixedBy::local_volume;
+    case BlockerKind::bound_to_node:
+        return FixedBy::bound_to_node;
     case BlockerKind::locked:
         return FixedBy::locked;
     case BlockerKind::cpu_local:
@@ -52,10 +52,11 @@ static FixedBy reason_of(BlockerKind kind) {
     case BlockerKind::standby:
         return FixedBy::standby;
     case BlockerKind::core_members:
-    case BlockerKind::gang_domain:
+        return FixedBy::core_member;
+    case BlockerKind::gang_domain:  // its members move, but only together
         break;
     }
-    return FixedBy::core_member;
+    return FixedBy::none;
 }
 
 /// Removes blockers from a cluster until the end of its life.
@@ -120,7 +121,7 @@ class Without {
         if (kind == BlockerKind::cpu_local) changed.cpu_local = false;
         if (kind == BlockerKind::no_controller || kind == BlockerKind::never_moves)
             changed.how = Mobility::restart;
-        if (kind == BlockerKind::local_volume) open_nodes(changed);
+        if (kind == BlockerKind::bound_to_node) open_nodes(changed);
         if (kind == BlockerKind::gang_domain) changed.network_affinity.reset();
         cluster_.update_task(cluster_.handle(task), changed);
         undo_.emplace_back([this, task, old] { cluster_.update_task(cluster_.handle(task), old); });
@@ -137,7 +138,8 @@ class Without {
         if (std::any_of(task.node_affinity.begin(), task.node_affinity.end(),
                         [](const NodeTerm& term) { return term.match_expressions.empty(); }))
             task.node_affinity.clear();
-        std::erase_if(task.resources, [](const auto& resource) { return is_volume(resource.first); });
+        std::erase_if(task.resources,
+                      [](const auto& resource) { return gpusched::detail::is_volume(resource.first); });
     }
 
     Cluster& cluster_;
@@ -274,7 +276,7 @@ class BlockerSearch {
             number_.try_emplace({kind, kind != BlockerKind::budget && is_job, name}, found_.size());
         if (is_new) {
             auto reason = kind == BlockerKind::gang_domain ? "its job must stay within one network domain"
-                                                           : in_words(cluster_, task, reason_of(kind));
+                                                           : fixed_text(cluster_, task, fixed_by(kind));
             found_.push_back({kind, name, std::move(reason), {}, 0});
         }
         auto& tasks = found_[at->second].tasks;
@@ -309,7 +311,7 @@ class BlockerSearch {
             if (t.how(task) == Mobility::none)
                 hold(has_no_controller(inv_, task) ? BlockerKind::no_controller : BlockerKind::never_moves,
                      owner(task));
-            if (is_bound(task)) hold(BlockerKind::local_volume, owner(task));
+            if (is_bound(task)) hold(BlockerKind::bound_to_node, owner(task));
             const auto job = t.job[i];
             if (job != none<JobId> && inv_.job_max_disrupted[index(job)] == 0)
                 hold(BlockerKind::no_disruption, owner(task));
@@ -326,8 +328,8 @@ class BlockerSearch {
     // True if no node except its own passes the names of nodes and the volumes that the task asks for.
     bool is_bound(TaskId task) {
         const auto i = index(task);
-        const auto [at, is_new] =
-            bound_.try_emplace({inv_.tasks.requirement[i], inv_.tasks.extras[i]}, false);
+        const auto [at, is_new] = bound_.try_emplace(
+            {inv_.tasks.requirement[i], inv_.tasks.extras[i], cluster_.node_of(task)}, false);
         if (is_new) at->second = !bound_by(cluster_, task).empty();
         return at->second;
     }
@@ -442,7 +444,7 @@ class BlockerSearch {
     std::map<std::tuple<BlockerKind, bool, std::string>, std::size_t> number_;
     std::vector<std::vector<std::size_t>> held_by_;  // by NodeId
     std::set<std::pair<std::size_t, NodeId>> gang_nodes_;
-    std::map<std::pair<std::uint32_t, std::uint32_t>, bool> bound_;  // by requirement and extras
+    std::map<std::tuple<std::uint32_t, std::uint32_t, NodeId>, bool> bound_;  // by requirement, extras, node
     BlockerRanking result_;
 };
 

@@ -26,7 +26,7 @@ namespace gpusched::consolidation {
 
 namespace detail {
 
-std::string in_words(const Inventory& inventory, ClosedBy by, NodeId node) {
+std::string closed_text(const Inventory& inventory, ClosedBy by, NodeId node) {
     switch (by) {
     case ClosedBy::cordoned:
         return std::string(words_of(inventory).closed) +
@@ -54,7 +54,7 @@ std::string bound_by(const Cluster& cluster, TaskId task) {
     const auto& inv = cluster.inventory();
     std::vector<std::pair<std::uint32_t, std::int64_t>> volumes;
     for (const auto& [resource, amount] : inv.extras[inv.tasks.extras[index(task)]].resources)
-        if (is_volume(inv.resource_names[resource])) volumes.emplace_back(resource, amount);
+        if (gpusched::detail::is_volume(inv.resource_names[resource])) volumes.emplace_back(resource, amount);
     const auto names_node = [](const NodeMatch& match) { return match.key == hostname; };
     const auto& affinity = inv.node_affinity(task);
     const bool names_nodes =
@@ -87,7 +87,7 @@ std::string bound_by(const Cluster& cluster, TaskId task) {
 }
 
 FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options, bool movable) {
-    if (movable) return bound_by(cluster, task).empty() ? FixedBy::none : FixedBy::local_volume;
+    if (movable) return bound_by(cluster, task).empty() ? FixedBy::none : FixedBy::bound_to_node;
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);
     if (t.daemon[i]) return FixedBy::daemon;
@@ -134,7 +134,7 @@ static std::string name_protection(const Inventory& inv, TaskId task) {
                   ", which is not known to recreate it, or an annotation or its scheduler protects it");
 }
 
-std::string in_words(const Cluster& cluster, TaskId task, FixedBy by) {
+std::string fixed_text(const Cluster& cluster, TaskId task, FixedBy by) {
     switch (by) {
     case FixedBy::standby:
         return "it lends its resources";
@@ -144,7 +144,7 @@ std::string in_words(const Cluster& cluster, TaskId task, FixedBy by) {
         return "no controller would recreate it";
     case FixedBy::never_moves:
         return name_protection(cluster.inventory(), task);
-    case FixedBy::local_volume:
+    case FixedBy::bound_to_node:
         return bound_by(cluster, task);
     case FixedBy::exempt_node:
         return "its node is exempt";
@@ -212,9 +212,9 @@ class Explainer {
     [[nodiscard]] LeastChange least_change(TaskId task) const;
     /// @param opened_weight is increased by the weight of the empty nodes that the tasks would open
     [[nodiscard]] std::vector<Blocker> place_together(NodeId node, std::int64_t& opened_weight);
-    [[nodiscard]] std::string in_words(const LeastChange& change, TaskId task) const;
+    [[nodiscard]] std::string change_text(const LeastChange& change, TaskId task) const;
     [[nodiscard]] std::string_view words(Obstacle obstacle) const {
-        return gpusched::detail::in_words(cluster_.inventory(), obstacle);
+        return gpusched::detail::obstacle_text(cluster_.inventory(), obstacle);
     }
     [[nodiscard]] std::string obstacles_of(const Blocker& blocker) const;
 
@@ -400,7 +400,7 @@ std::string Explainer::obstacles_of(const Blocker& blocker) const {
     return text;
 }
 
-std::string Explainer::in_words(const LeastChange& change, TaskId task) const {
+std::string Explainer::change_text(const LeastChange& change, TaskId task) const {
     std::string text;
     if (change.node != none<NodeId>) {
         std::vector<std::string> lacks;
@@ -420,7 +420,7 @@ std::string Explainer::in_words(const LeastChange& change, TaskId task) const {
     }
     if (change.closed_node != none<NodeId>)
         text += "; it would fit on node " + gpusched::quoted(cluster_.name(change.closed_node)) +
-                ", which is " + detail::in_words(cluster_.inventory(), change.closed_by, change.closed_node);
+                ", which is " + closed_text(cluster_.inventory(), change.closed_by, change.closed_node);
     if (!text.empty()) return text;
     const auto all = after_.nodes();
     const bool suits = std::any_of(all.begin(), all.end(), [&](NodeId node) {
@@ -504,7 +504,7 @@ Explanation Explainer::explain_node(NodeId node) {
         result.text += separator + std::string("task ") + gpusched::quoted(cluster_.name(blocker.task));
         separator = "; ";
         if (blocker.fixed_by != FixedBy::none) {
-            result.text += " must stay (" + detail::in_words(cluster_, blocker.task, blocker.fixed_by) + ")";
+            result.text += " must stay (" + fixed_text(cluster_, blocker.task, blocker.fixed_by) + ")";
             continue;
         }
         if (blocker.nodes_looked_at == 0)
@@ -514,7 +514,7 @@ Explanation Explainer::explain_node(NodeId node) {
                                                                         : " fits nowhere else (") +
                            obstacles_of(blocker) + " of " +
                            counted(static_cast<std::int64_t>(blocker.nodes_looked_at), "node") + ")";
-        result.text += in_words(blocker.change, blocker.task);
+        result.text += change_text(blocker.change, blocker.task);
     }
     return result;
 }
@@ -642,8 +642,8 @@ class VictimChoice {
     std::vector<Victim> candidates_, chosen_;
 };
 
-std::string fate_in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options,
-                          bool after_plan) {
+std::string fate_text(const Cluster& cluster, const MoveExplanation& e, const Options& options,
+                      bool after_plan) {
     const auto to = "node " + gpusched::quoted(cluster.name(e.to_node));
     switch (e.fate) {
     case MoveFate::not_placed:
@@ -654,15 +654,24 @@ std::string fate_in_words(const Cluster& cluster, const MoveExplanation& e, cons
     case MoveFate::is_there:
         return "is on " + to + (after_plan ? " after the plan" : " already");
     case MoveFate::task_stays:
-        return "must stay (" + in_words(cluster, e.task, e.fixed_by) + ")";
+        return "must stay (" + fixed_text(cluster, e.task, e.fixed_by) + ")";
     case MoveFate::possible:
         break;
     case MoveFate::node_closed:
         return "cannot move to " + to + ": the node receives nothing (" +
-               in_words(cluster.inventory(), e.closed_by, e.to_node) + ")";
+               closed_text(cluster.inventory(), e.closed_by, e.to_node) + ")";
     case MoveFate::obstacle: {
-        auto text = concat("cannot move to ", to, " (",
-                           gpusched::detail::in_words(cluster.inventory(), e.obstacle), ")");
+        const bool is_volume =
+            e.obstacle == Obstacle::resource &&
+            gpusched::detail::find_permanent_obstacle(cluster, e.task, e.to_node) == Obstacle::resource;
+        auto text =
+            concat("cannot move to ", to, " (",
+                   is_volume ? "volume out of reach"
+                             : gpusched::detail::obstacle_text(cluster.inventory(), e.obstacle),
+                   e.closed_by == ClosedBy::none
+                       ? std::string()
+                       : "; the node is also " + closed_text(cluster.inventory(), e.closed_by, e.to_node),
+                   ")");
         for (std::size_t v = 0; v < e.victims.size(); ++v)
             text += (v == 0 ? ", unless these leave it: task " : ", task ") +
                     gpusched::quoted(cluster.name(e.victims[v]));
@@ -676,10 +685,10 @@ std::string fate_in_words(const Cluster& cluster, const MoveExplanation& e, cons
     return "could move to " + to;
 }
 
-std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options,
-                     bool after_plan) {
-    const auto text = "task " + gpusched::quoted(cluster.name(e.task)) + " " +
-                      fate_in_words(cluster, e, options, after_plan);
+std::string move_text(const Cluster& cluster, const MoveExplanation& e, const Options& options,
+                      bool after_plan) {
+    const auto text =
+        "task " + gpusched::quoted(cluster.name(e.task)) + " " + fate_text(cluster, e, options, after_plan);
     if (e.fate == MoveFate::not_placed || e.fate == MoveFate::is_there || e.fate == MoveFate::task_stays)
         return text;
     return text + "; the move adds " + std::to_string(e.weight) + " to the weight and " +
@@ -700,14 +709,17 @@ MoveExplanation explain_move(const Cluster& cluster, Cluster& after, const Scope
         result.fate = MoveFate::task_stays;
     } else {
         result.closed_by = closed[index(node)];
-        result.obstacle = find_obstacle(after, task, node);
+        result.obstacle = gpusched::detail::find_permanent_obstacle(after, task, node);
+        const bool is_permanent = result.obstacle != Obstacle::none;
+        if (!is_permanent) result.obstacle = find_obstacle(after, task, node);
         if (result.obstacle == Obstacle::not_eligible)
             result.obstacle = find_eligibility_obstacle(after, task, node);
-        result.fate = result.closed_by != ClosedBy::none  ? MoveFate::node_closed
-                      : result.obstacle != Obstacle::none ? MoveFate::obstacle
-                      : rule.allows(after, task, node)    ? MoveFate::possible
-                                                          : MoveFate::refused;
-        if (result.fate == MoveFate::obstacle)
+        result.fate = is_permanent                         ? MoveFate::obstacle
+                      : result.closed_by != ClosedBy::none ? MoveFate::node_closed
+                      : result.obstacle != Obstacle::none  ? MoveFate::obstacle
+                      : rule.allows(after, task, node)     ? MoveFate::possible
+                                                           : MoveFate::refused;
+        if (result.fate == MoveFate::obstacle && !is_permanent)
             result.victims = VictimChoice(cluster, after, scope, rule, task, node).fewest();
         const auto home = cluster.node_of(task);
         const bool had_moved = result.from_node != home || after.gpus_of(task) != cluster.gpus_of(task);
@@ -745,7 +757,7 @@ GPUSCHED_EXPORT MoveExplanation explain_move(const Cluster& cluster, TaskId task
     const auto rule = detail::rule_after(plan, after, options);
     auto result = detail::explain_move(cluster, after, scope, closed, rule, task, node, options);
     const bool after_plan = !plan.moves.empty() || !plan.evictions.empty() || !plan.placements.empty();
-    result.text = detail::in_words(cluster, result, options, after_plan);
+    result.text = detail::move_text(cluster, result, options, after_plan);
     return result;
 }
 

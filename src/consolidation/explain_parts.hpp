@@ -15,27 +15,22 @@
 namespace gpusched::consolidation::detail {
 
 /// @param node that is closed
-[[nodiscard]] std::string in_words(const Inventory& inventory, ClosedBy by, NodeId node);
+[[nodiscard]] std::string closed_text(const Inventory& inventory, ClosedBy by, NodeId node);
 
 /// Whether the task is known to have no controller that would recreate it.
 [[nodiscard]] bool has_no_controller(const Inventory& inventory, TaskId task);
 
 /// The label with the name of a node.
 inline constexpr const char* hostname = "kubernetes.io/hostname";
-/// Whether a named resource stands for volumes that some nodes reach.
-[[nodiscard]] inline bool is_volume(std::string_view resource) {
-    return resource.starts_with("volumes like ");
-}
 /// Says what binds the task to its node if no other node passes the names of nodes and the volumes that it asks for;
 /// empty otherwise.
 [[nodiscard]] std::string bound_by(const Cluster& cluster, TaskId task);
 
 /// Returns why the task is fixed.
 /// @param movable whether the scope of a plan has it as movable
-[[nodiscard]] FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options,
-                               bool movable = false);
+[[nodiscard]] FixedBy fixed_by(const Cluster& cluster, TaskId task, const Options& options, bool movable);
 /// Says why the task is fixed, with the names of budgets and volumes.
-[[nodiscard]] std::string in_words(const Cluster& cluster, TaskId task, FixedBy by);
+[[nodiscard]] std::string fixed_text(const Cluster& cluster, TaskId task, FixedBy by);
 
 /// Explains each of the nodes without a plan.
 [[nodiscard]] std::vector<Explanation> explain_each(const Cluster& cluster, const std::vector<NodeId>& nodes,
@@ -61,10 +56,10 @@ inline constexpr const char* hostname = "kubernetes.io/hostname";
 
 /// Returns what becomes of the move, without the name of the task, such as "is on node 'n' already".
 /// @param after_plan whether there is a plan
-[[nodiscard]] std::string fate_in_words(const Cluster& cluster, const MoveExplanation& e,
-                                        const Options& options, bool after_plan);
+[[nodiscard]] std::string fate_text(const Cluster& cluster, const MoveExplanation& e, const Options& options,
+                                    bool after_plan);
 /// Returns the text of an explanation.
-[[nodiscard]] std::string in_words(const Cluster& cluster, const MoveExplanation& e, const Options& options,
-                                   bool after_plan);
+[[nodiscard]] std::string move_text(const Cluster& cluster, const MoveExplanation& e, const Options& options,
+                                    bool after_plan);
 
 }  // namespace gpusched::consolidation::detail

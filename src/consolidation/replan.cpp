@@ -321,7 +321,7 @@ GPUSCHED_EXPORT std::vector<DroppedFromPlan> dropped_moves(const Cluster& cluste
         else if (made.contains(move.task))
             drop("it moves to node " + gpusched::quoted(made[move.task]) + " instead");
         else if (const auto why = explain_move(cluster, id, to, options, now); why.fate != MoveFate::possible)
-            drop("it " + detail::fate_in_words(cluster, why, options, true));
+            drop("it " + detail::fate_text(cluster, why, options, true));
         else
             drop("possible, but not in the new plan");
     }

@@ -397,7 +397,7 @@ static MoveExplanation explain_dropped(const Cluster& cluster, Cluster& after, c
         return why;
     }
     if (possible) why.fate = MoveFate::no_turn;
-    why.text = in_words(cluster, why, options, true);
+    why.text = move_text(cluster, why, options, true);
     if (possible)
         why.text += after.occupants(why.from_node) == 1 && !scope.may_vacate[index(why.from_node)]
                         ? "; its node must stay in use"

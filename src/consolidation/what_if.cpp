@@ -199,18 +199,28 @@ static bool lacks_room(const Cluster& emptied, const QueuedJob& job) {
     return hold < job.needed;
 }
 
-/// True if the job starts with all its pods only, and their groups need no other task that runs now. Then it must
-/// find a place on the emptied nodes.
+/// True if the job starts with all its pods only, and their groups need no other task that runs or is pending.
+/// Then it must find a place on the emptied nodes.
 static bool must_fit(const Cluster& cluster, const QueuedJob& job) {
     const auto& inv = cluster.inventory();
+    const auto is_pending = [&](std::uint32_t set) {  // a member that is not of the job
+        const auto tasks = cluster.tasks();
+        return std::any_of(tasks.begin(), tasks.end(), [&](TaskId task) {
+            const auto of = inv.selection_memberships(task);
+            return std::find(job.pods.begin(), job.pods.end(), task) == job.pods.end() &&
+                   std::any_of(of.begin(), of.end(),
+                               [&](const Membership& m) { return m.set == set && m.is_member(); });
+        });
+    };
     bool grouped = false;
     for (const auto pod : job.pods) {
         grouped =
             grouped || !inv.affinity_memberships(pod).empty() || !inv.anti_affinity_memberships(pod).empty();
         for (const auto& m : inv.selection_memberships(pod)) {
             grouped = true;
-            if (m.is_bound() && inv.group_sets[m.set].kind != GroupKind::avoid &&
-                cluster.group_domains(m.set) > 0)
+            const auto kind = inv.group_sets[m.set].kind;
+            if (m.is_bound() && kind != GroupKind::avoid &&
+                (cluster.group_domains(m.set) > 0 || (kind == GroupKind::near && is_pending(m.set))))
                 return false;
         }
     }
@@ -424,6 +434,8 @@ GPUSCHED_EXPORT WhatIf what_if(const Cluster& cluster, const WhatIfOptions& opti
             if (!outcome.starts && !find_waiting(at, job.pods))
                 if (auto why = detail::why_impossible(at, emptied, job, inner); !why.empty())
                     outcome.reason = std::move(why);
+            if (const auto note = find_note(at.inventory(), job.pods); !outcome.starts && !note.empty())
+                outcome.reason += "; " + note;
             outcome.alone = alone.starts_alone(job);
             one.starts += outcome.starts ? 1 : 0;
             one.alone += outcome.alone ? 1 : 0;

@@ -191,6 +191,7 @@ struct Renaming {
             jobs(task.job);
             subgroups(task.subgroup);
             if (task.waiting) task.waiting->detail.clear();
+            task.note.clear();
             if (task.owner_kind && !is_public_owner_kind(*task.owner_kind)) task.owner_kind = "other";
             if (task.node) nodes(*task.node);
             labels(task.node_selector);

@@ -337,6 +337,8 @@ class Reader {
                                "resource claim " + pod.missing_claim + " does not exist"};
             report_.exact_of("Pod", "resource claims that do not exist", out.name);
         }
+        if (!pod.bound())
+            for (const auto& claim : pod.unread_claims) note_unread(out, "resource claim " + claim);
         if (const auto nominated = status["nominatedNodeName"].text();
             !pod.bound() && nominated && !nominated->empty())
             report_.ignored("Pod", "nominated node", Errs::too_lax,

@@ -444,15 +444,15 @@ GPUSCHED_EXPORT std::string plan_to_pod_migration_jobs(const PlanSpec& plan, con
                       "\n  podRef:\n", detail::yaml_line("    namespace", pod.space),
                       detail::yaml_line("    name", pod.name));
     };
-    std::size_t number = 0;
+    std::size_t number = 1;
     for (const auto& task : plan.evictions) {
         begin("evict", number++, "evictions");
         spec(task, false, "EvictDirectly");
     }
-    number = 0;
+    number = 1;
     for (const auto* move : detail::moves_by_wave(plan)) {
         const auto& task = *tasks.at(move->task);
-        const auto wave = std::to_string(move->wave);
+        const auto wave = std::to_string(move->wave + 1);
         begin("wave-" + wave, number++, wave);
         out += "  annotations:\n" + detail::yaml_line("    gpusched/from", move->from) +
                detail::yaml_line("    gpusched/to", move->to) +

@@ -337,6 +337,7 @@ class Reader {
                 task.start_time =
                     std::min(one.submitted.value_or(0), largest_quantity);  // its age in the queue
                 task.waiting = waiting;
+                if (!one.planned_start.empty()) task.note = "Slurm plans to start it at " + one.planned_start;
                 cards.ask(share.gres, std::nullopt, task);
                 put(std::move(task), std::nullopt, share.gres, one);
             }
@@ -452,7 +453,7 @@ class Reader {
         if (has_any(job.sharing, "USER", "MCS", "TOPO"))
             report_.ignored("Job", "shares nodes with its like only", Errs::too_lax,
                             "shares them with any job", job.id);
-        left_.take(bytes_of(task) + bytes_of(gres) + 400);
+        left_.take(bytes_of(task) + bytes_of(gres) + task.note.size() + 400);
         cluster_.tasks.push_back(std::move(task));
         home_.push_back(home);
         requested_.push_back(gres);

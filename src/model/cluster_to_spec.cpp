@@ -93,6 +93,8 @@ GPUSCHED_EXPORT TaskSpec Cluster::task_spec(TaskId task) const {
         out.owner_kind = inv.owner_kinds[t.owner_kind[i]];
     if (const auto waiting = inv.waiting.find(task); waiting != inv.waiting.end() && !is_placed(task))
         out.waiting = waiting->second;
+    if (const auto note = inv.notes.find(task); note != inv.notes.end() && !is_placed(task))
+        out.note = note->second;
     out.terminating = is_placed(task) && inv.terminating.contains(task);
     return out;
 }

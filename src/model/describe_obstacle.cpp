@@ -35,6 +35,11 @@ static bool is_in_mib(std::string_view resource) {
 }
 
 static std::string describe_match(const NodeMatch& match) {
+    const bool has = match.op == MatchOperator::exists;
+    for (const std::string_view kind : {"feature", "partition"})  // of Slurm
+        if (const auto prefix = concat("slurm/", kind, ".");
+            match.key.starts_with(prefix) && match.values.empty())
+            return concat(has ? "" : "no ", kind, " ", gpusched::quoted(match.key.substr(prefix.size())));
     std::string text = match.key + " " + enum_name(match.op);
     for (std::size_t i = 0; i < match.values.size(); ++i)
         text += (i == 0 ? " " : ", ") + gpusched::quoted(match.values[i]);
@@ -139,7 +144,9 @@ struct ObstacleText {
     [[nodiscard]] std::string resource() const {
         for (const auto& [resource, amount] : inv.extras[inv.tasks.extras[index(task)]].resources)
             if (const auto free = cluster.resource_free(node, resource); amount > free)
-                return describe_resource(inv.resource_names[resource], amount, free);
+                return is_volume(inv.resource_names[resource])
+                           ? "the node does not reach " + std::string(inv.resource_names[resource])
+                           : describe_resource(inv.resource_names[resource], amount, free);
         return {};
     }
 
@@ -188,8 +195,7 @@ struct ObstacleText {
         const auto level = inv.task_affinities[inv.tasks.affinities[index(task)]].guaranteed_level();
         const std::string one = level == HardwareLevel::numa ? "one NUMA node" : "one socket";
         const auto local = guaranteed_localities(cluster, task, node);
-        const auto text =
-            concat("hardware_affinity: needs ", inv.tasks.gpu_count[index(task)], " GPUs of ", one);
+        const auto text = concat("needs ", inv.tasks.gpu_count[index(task)], " GPUs of ", one);
         if (local.unknown) return text + ", but the node's hardware is not known";
         const auto candidates = candidate_gpus(cluster, task, node);
         int most = 0;
@@ -285,18 +291,28 @@ struct ObstacleText {
     }
 
     /// Says that there is no task that this one must be near; empty if there is.
-    [[nodiscard]] std::string no_neighbours() const {
+    /// @param running only tasks that run count; the text names one that is pending
+    [[nodiscard]] std::string no_neighbours(bool running = false) const {
         for (const auto& own : inv.selection_memberships(task)) {
             const auto& set = inv.group_sets[own.set];
             if (set.kind != GroupKind::near || !own.is_bound()) continue;
+            auto pending = none<TaskId>;
             const auto tasks = cluster.tasks();
-            if (std::none_of(tasks.begin(), tasks.end(), [&](TaskId other) {
+            if (std::any_of(tasks.begin(), tasks.end(), [&](TaskId other) {
                     const auto of = inv.selection_memberships(other);
-                    return other != task && std::any_of(of.begin(), of.end(), [&](const Membership& m) {
-                               return m.set == own.set && m.is_member();
-                           });
+                    if (other == task || std::none_of(of.begin(), of.end(), [&](const Membership& m) {
+                            return m.set == own.set && m.is_member();
+                        }))
+                        return false;
+                    if (pending == none<TaskId>) pending = other;
+                    return !running || cluster.is_placed(other);
                 }))
-                return "no " + neighbours(set) + " exists";
+                continue;
+            return concat(
+                "no ", neighbours(set),
+                pending == none<TaskId>
+                    ? std::string(" exists")
+                    : concat(" runs yet; ", gpusched::quoted(cluster.name(pending)), " is pending"));
         }
         return {};
     }
@@ -315,9 +331,9 @@ struct ObstacleText {
         const auto fewest = conflict.limit - static_cast<std::uint32_t>(rule.max_skew);
         const bool too_few = rule.domains < static_cast<std::uint32_t>(rule.min_domains);
         return concat(domain, " would hold ", conflict.members, " ", members(set.group, conflict.members),
-                      "; at most ", conflict.limit, " may be there: max_skew ", rule.max_skew, " above ",
+                      "; at most ", conflict.limit, " may be there: maxSkew ", rule.max_skew, " above ",
                       (too_few
-                           ? concat("0, since of min_domains ", rule.min_domains, " there are ", rule.domains)
+                           ? concat("0, since of minDomains ", rule.min_domains, " there are ", rule.domains)
                            : concat(fewest, ", the fewest of ", rule.domains, " eligible domains")));
     }
 
@@ -327,13 +343,13 @@ struct ObstacleText {
             const auto& set = inv.group_sets[conflict.set];
             if (is_slurm(inv) && set.level == node_level && conflict.limit == 1)
                 return place(set.level) + " has a task of the job, whose tasks need distinct nodes";
-            return concat("anti_affinity: ", place(set.level), " would hold ", conflict.members,
+            return concat("anti-affinity: ", place(set.level), " would hold ", conflict.members,
                           " members of group ", gpusched::quoted(set.group), "; at most ", conflict.limit,
                           " may be together");
         }
         const auto& set = inv.group_sets[conflict.set];
         if (inv.domain_at(set.level, node) == none<DomainId>) return "affinity: " + no_domain(set.level);
-        return (set.kind == GroupKind::network ? "network_affinity: " + set.group
+        return (set.kind == GroupKind::network ? "network affinity: " + set.group
                                                : "affinity: group " + gpusched::quoted(set.group)) +
                " has members outside " + place(set.level) + "; all must be in one";
     }
@@ -413,8 +429,12 @@ GPUSCHED_EXPORT std::string describe_level(const Inventory& inv, Level level) {
     return concat("domain of network level ", level, like);
 }
 
+GPUSCHED_EXPORT std::string detail::missing_neighbours(const Cluster& cluster, TaskId task) {
+    return ObstacleText{cluster, task, {}}.no_neighbours(true);
+}
+
 std::string detail::describe_lonely(const Cluster& cluster, TaskId task) {
-    auto text = ObstacleText{cluster, task, {}}.no_neighbours();
+    auto text = missing_neighbours(cluster, task);
     return text.empty() ? "no node has room next to a required neighbour" : text;
 }
 
@@ -424,10 +444,10 @@ GPUSCHED_EXPORT std::string detail::describe_conflict(const Cluster& cluster, Ta
 }
 
 GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node) {
-    const auto obstacle = find_obstacle(cluster, task, node);
-    return describe_obstacle(
-        cluster, task, node,
-        obstacle == Obstacle::not_eligible ? find_eligibility_obstacle(cluster, task, node) : obstacle);
+    auto obstacle = detail::find_permanent_obstacle(cluster, task, node);
+    if (obstacle == Obstacle::none) obstacle = find_obstacle(cluster, task, node);
+    if (obstacle == Obstacle::not_eligible) obstacle = find_eligibility_obstacle(cluster, task, node);
+    return describe_obstacle(cluster, task, node, obstacle);
 }
 
 GPUSCHED_EXPORT std::string describe_obstacle(const Cluster& cluster, TaskId task, NodeId node,
@@ -530,12 +550,21 @@ GPUSCHED_EXPORT std::string_view in_words(Obstacle obstacle) noexcept {
     }
 }
 
-GPUSCHED_EXPORT std::string_view detail::in_words(const Inventory& inv, Obstacle obstacle) {
+GPUSCHED_EXPORT std::string_view detail::obstacle_text(const Inventory& inv, Obstacle obstacle) {
     if (obstacle == Obstacle::cordoned) return words_of(inv).closed;
-    const bool exclusive = obstacle == Obstacle::avoid;
-    if ((exclusive || obstacle == Obstacle::anti_affinity) && is_slurm(inv))
-        return exclusive ? "exclusive nodes" : "distinct nodes";
-    return gpusched::in_words(obstacle);
+    switch (is_slurm(inv) ? obstacle : Obstacle::none) {
+    case Obstacle::avoid:
+        return "exclusive nodes";
+    case Obstacle::anti_affinity:
+        return "distinct nodes";
+    case Obstacle::node_affinity:
+        return "partition, features or excluded nodes";
+    case Obstacle::node_selector:
+    case Obstacle::taint:
+        return "reservation";
+    default:
+        return gpusched::in_words(obstacle);
+    }
 }
 
 }  // namespace gpusched

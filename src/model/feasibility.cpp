@@ -147,6 +147,18 @@ GPUSCHED_EXPORT Obstacle find_eligibility_obstacle(const Cluster& cluster, TaskI
     return found;
 }
 
+GPUSCHED_EXPORT Obstacle detail::find_permanent_obstacle(const Cluster& cluster, TaskId task, NodeId node) {
+    const auto& inv = cluster.inventory();
+    const auto found = find_eligibility_obstacle(cluster, task, node);
+    if (found != Obstacle::cordoned && found != Obstacle::not_ready && found != Obstacle::none) return found;
+    const auto& resources = inv.extras[inv.tasks.extras[index(task)]].resources;
+    const bool reaches = std::none_of(resources.begin(), resources.end(), [&](const auto& held) {
+        return is_volume(inv.resource_names[held.resource]) &&
+               held.amount > cluster.resource_free(node, held.resource);
+    });
+    return reaches ? Obstacle::none : Obstacle::resource;
+}
+
 GPUSCHED_EXPORT GpuMask candidate_gpus(const Cluster& cluster, TaskId task, NodeId node) noexcept {
     const auto& t = cluster.inventory().tasks;
     const auto i = index(task);

@@ -40,18 +40,20 @@ inline constexpr const char* slurm_job = "Slurm job";
 /// The group of all tasks, which exclusive jobs of Slurm avoid.
 inline constexpr const char* slurm_all = "slurm/all";
 
+/// Whether a named resource stands for volumes that some nodes reach.
+inline bool is_volume(std::string_view resource) { return resource.starts_with("volumes like "); }
+
 /// The label with the reason that Slurm gives for the state of a node.
 inline constexpr const char* slurm_reason = "slurm/reason";
 
 /// Whether the cluster is of Slurm: a task says so, or a label that its reader gives to nodes.
 [[nodiscard]] bool is_slurm(const Inventory& inventory);
 
-/// An obstacle in the words of the cluster.
-[[nodiscard]] std::string_view in_words(const Inventory& inventory, Obstacle obstacle);
+/// The first obstacle that never changes for the task: GPU model, selector, affinity, taint or volume.
+[[nodiscard]] Obstacle find_permanent_obstacle(const Cluster& cluster, TaskId task, NodeId node);
 
-/// The reason why a node is closed, after `before`; empty if the cluster does not have it.
-[[nodiscard]] std::string closed_reason(const Inventory& inventory, NodeId node, std::string_view before,
-                                        std::string_view after = "");
+/// An obstacle in the words of the cluster.
+[[nodiscard]] std::string_view obstacle_text(const Inventory& inventory, Obstacle obstacle);
 
 /// Whether the nodes are of Kubernetes: its agent gives each of them this label.
 inline bool is_kubernetes(const Inventory& inventory) {
@@ -129,7 +131,9 @@ inline bool tolerates_taints(const Requirement& requirement, const NodeClass& no
     });
 }
 
-/// Says that no node has room next to a task that this one must be near, or that there is no such task.
+/// Says that no task runs that this one must be near, and names a pending one; empty if one runs.
+[[nodiscard]] std::string missing_neighbours(const Cluster& cluster, TaskId task);
+/// The same; if one runs, that no node has room next to it.
 [[nodiscard]] std::string describe_lonely(const Cluster& cluster, TaskId task);
 
 }  // namespace gpusched::detail

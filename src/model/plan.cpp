@@ -135,7 +135,9 @@ GPUSCHED_EXPORT void validate(const Plan& plan, const Cluster& cluster) {
         if (m.serves != none<NodeId>) known(owner, "serves", m.serves, cluster.node_slots());
         if (m.wave >= plan.waves || (i > 0 && m.wave < plan.moves[i - 1].wave))
             problems.add(bad_value("wave", std::to_string(m.wave),
-                                   "ascending waves below " + std::to_string(plan.waves), owner));
+                                   plan.waves == 0 ? std::string("no moves, because waves is 0")
+                                                   : concat("ascending waves from 0 to ", plan.waves - 1),
+                                   owner));
     }
     for (std::size_t i = 0; i < plan.placements.size() && !problems.full(); ++i) {
         const auto owner = nth("placement", i);

@@ -213,13 +213,17 @@ void write_waiting(std::map<Id, WaitingReason>& all, Id id, const std::optional<
         all.erase(id);
 }
 
-/// Writes what a task waits for, and whether it is about to leave.
+/// Writes what a task waits for, its note, and whether it is about to leave.
 inline void write_state(Inventory& out, TaskId id, const TaskSpec& task) {
     write_waiting(out.waiting, id, task.waiting);
     if (task.terminating)
         out.terminating.insert(id);
     else
         out.terminating.erase(id);
+    if (task.note.empty())
+        out.notes.erase(id);
+    else
+        out.notes.insert_or_assign(id, task.note);
 }
 
 /// Keeps the subgroups of jobs and their tasks. Ids of subgroups are slots: a subgroup that a job keeps keeps

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// find_waiting() and describe_waiting().
+// find_waiting(), find_note() and describe_waiting().
 #include "model/node_match.hpp"
 
 #include <gpusched/config.hpp>
@@ -74,6 +74,13 @@ GPUSCHED_EXPORT std::optional<WaitingReason> find_waiting(const Cluster& cluster
     for (const auto job : jobs)
         if (auto found = detail::find_incomplete(cluster, job)) return found;
     return std::nullopt;
+}
+
+GPUSCHED_EXPORT std::string find_note(const Inventory& inventory, std::span<const TaskId> pods) {
+    for (const auto pod : pods)
+        if (const auto found = inventory.notes.find(pod); found != inventory.notes.end())
+            return found->second;
+    return {};
 }
 
 GPUSCHED_EXPORT std::string describe_waiting(const WaitingReason& reason) {

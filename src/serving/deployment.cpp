@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deployments: layers and memory of stages, enumeration, and names.
+#include "serving/instance.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/deployment.hpp>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <string_view>
 
@@ -129,10 +132,11 @@ static bool deployable(const LanguageModel& model, const std::vector<GpuType>& g
 class DeploymentSearch {
   public:
     DeploymentSearch(const LanguageModel& model, const std::vector<GpuType>& gpus,
-                     std::span<const int> available, const DeploymentOptions& options, double memory_fraction)
+                     std::span<const int> available, const DeploymentOptions& options, double memory_fraction,
+                     const std::function<bool(const Deployment&)>& keep)
         : model_(model), gpus_(gpus), available_(available.begin(), available.end()), options_(options),
-          memory_fraction_(memory_fraction), stages_left_(std::min(options.max_stages, model.layers)),
-          gpus_left_(options.max_gpus) {}
+          memory_fraction_(memory_fraction), keep_(keep),
+          stages_left_(std::min(options.max_stages, model.layers)), gpus_left_(options.max_gpus) {}
 
     std::vector<Deployment> run() {
         extend(0, 0, options_.max_types);
@@ -173,7 +177,8 @@ class DeploymentSearch {
             there -= degree * count;
             gpus_left_ -= degree * count;
             Deployment deployment;
-            if (deployable(model_, gpus_, options_, memory_fraction_, runs_, deployment))
+            if (deployable(model_, gpus_, options_, memory_fraction_, runs_, deployment) &&
+                (!keep_ || keep_(deployment)))
                 found_.push_back(std::move(deployment));
             if (options_.mixed_degrees)
                 extend(g, d + 1, types_left);
@@ -191,18 +196,16 @@ class DeploymentSearch {
     std::vector<int> available_;
     const DeploymentOptions& options_;
     double memory_fraction_;
+    const std::function<bool(const Deployment&)>& keep_;
     int stages_left_, gpus_left_;
     std::vector<StageRun> runs_;
     std::vector<Deployment> found_;
 };
 
-}  // namespace detail
-
-GPUSCHED_EXPORT std::vector<Deployment> enumerate_deployments(const LanguageModel& model,
-                                                              const std::vector<GpuType>& gpus,
-                                                              std::span<const int> available,
-                                                              const DeploymentOptions& options,
-                                                              double memory_fraction) {
+std::vector<Deployment> find_deployments(const LanguageModel& model, const std::vector<GpuType>& gpus,
+                                         std::span<const int> available, const DeploymentOptions& options,
+                                         double memory_fraction,
+                                         const std::function<bool(const Deployment&)>& keep) {
     validate(model);
     validate(gpus);
     Problems problems;
@@ -218,7 +221,17 @@ GPUSCHED_EXPORT std::vector<Deployment> enumerate_deployments(const LanguageMode
         check_range(problems, "disconnected", b, 0, types - 1);
     }
     problems.throw_if_any();
-    return detail::DeploymentSearch(model, gpus, available, options, memory_fraction).run();
+    return DeploymentSearch(model, gpus, available, options, memory_fraction, keep).run();
+}
+
+}  // namespace detail
+
+GPUSCHED_EXPORT std::vector<Deployment> enumerate_deployments(const LanguageModel& model,
+                                                              const std::vector<GpuType>& gpus,
+                                                              std::span<const int> available,
+                                                              const DeploymentOptions& options,
+                                                              double memory_fraction) {
+    return detail::find_deployments(model, gpus, available, options, memory_fraction, {});
 }
 
 namespace detail {

@@ -107,18 +107,20 @@ GPUSCHED_EXPORT ServingInstance all_deployments(const ServingRequest& request, c
     std::set<std::string> names;
     for (std::size_t i = 0; i < request.models.size(); ++i) {
         const auto& served = request.models[i];
-        auto found = enumerate_deployments(served.model, request.gpus, available, options.deployments,
-                                           memory_fraction);
         const auto alone = holds_alone(served, request.gpus, options.deployments, memory_fraction);
-        add_measured(found, calibrator, i, available, request.gpus, options.deployments.across_regions);
-        for (auto& deployment : found) {
-            if (options.measured_only && !calibrator.any(i, deployment.name)) continue;
+        // Of many GPU types, most deployments are pipelines of two types, which this drops as they are found.
+        const auto is_considered = [&](const Deployment& deployment) {
+            if (options.measured_only && !calibrator.any(i, deployment.name)) return false;
             const bool runs = std::any_of(running.begin(), running.end(), [&](const PlannedReplicas& r) {
                 return r.model == served.model.name && r.deployment.stages == deployment.stages;
             });
-            if (!runs && !options.unmeasured_pipelines &&
-                calibrator.unmeasured_pipeline(i, deployment, alone))
-                continue;
+            return runs || options.unmeasured_pipelines ||
+                   !calibrator.unmeasured_pipeline(i, deployment, alone);
+        };
+        auto found = find_deployments(served.model, request.gpus, available, options.deployments,
+                                      memory_fraction, is_considered);
+        add_measured(found, calibrator, i, available, request.gpus, options.deployments.across_regions);
+        for (auto& deployment : found) {
             ServingConfiguration c{unique_name(served.model.name + ": " + deployment.name, names),
                                    gpus_by_type(deployment, request.gpus.size()),
                                    std::vector<double>(problem.workloads.size(), 0.0), served.model.name};
@@ -223,12 +225,9 @@ ServingInstance kept(const ServingInstance& all, const std::vector<int>& keep) {
 
 std::vector<int> chosen(const ServingProblem& problem, const std::vector<int>& of, int most,
                         std::vector<int>& dropped) {
-    const auto part = with_configurations(problem, of);
-    const auto undominated = undominated_configurations(part);
-    auto keep = best_per_dollar(part, undominated, most);
+    const auto undominated = undominated_configurations(problem, of);
+    auto keep = best_per_dollar(problem, undominated, most);
     dropped = without(undominated, keep);
-    for (auto* list : {&keep, &dropped})
-        for (auto& c : *list) c = of[static_cast<std::size_t>(c)];
     return keep;
 }
 

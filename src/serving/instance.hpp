@@ -5,12 +5,20 @@
 #include <gpusched/serving/plan_serving.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
 namespace gpusched::serving::detail {
+
+/// enumerate_deployments() of those for which `keep` returns true; an empty `keep` keeps all.
+[[nodiscard]] std::vector<Deployment>
+find_deployments(const LanguageModel& model, const std::vector<GpuType>& gpus, std::span<const int> available,
+                 const DeploymentOptions& options, double memory_fraction,
+                 const std::function<bool(const Deployment&)>& keep);
 
 /// Whether options exclude plans that the rental planner makes.
 inline bool is_restricted(const PlannerOptions& options) {

@@ -42,13 +42,13 @@ GPUSCHED_EXPORT RentalInstance::RentalInstance(const ServingRequest& request, co
     find_capacities();
 }
 
-RentalInstance::Usable RentalInstance::usable(const ServingInstance& all) const {
-    Usable found{all, {}, {}};
+RentalInstance::Usable RentalInstance::usable(ServingInstance all) const {
+    Usable found;
     std::map<std::pair<std::string, int>, std::pair<double, int>> quickest;  // by model and type: step, index
     for (std::size_t c = 0; c < all.deployments.size(); ++c) {
         bool any = false;
         for (std::size_t w = 0; w < kinds_.size(); ++w) {
-            auto& rate = found.all.problem.configurations[c].throughput[w];
+            auto& rate = all.problem.configurations[c].throughput[w];
             if (rate <= 0) continue;
             if (any_targets_) {
                 const auto t = times(all, c, w);
@@ -69,17 +69,17 @@ RentalInstance::Usable RentalInstance::usable(const ServingInstance& all) const 
         if (any) found.usable.push_back(static_cast<int>(c));
     }
     for (const auto& [key, value] : quickest) found.quickest.push_back(value.second);
+    found.all = std::move(all);
     return found;
 }
 
 void RentalInstance::choose(const std::vector<PlannedReplicas>& running) {
-    const auto all = all_deployments(request_, options_, running);
-    possible_ = static_cast<int>(all.deployments.size());
-    const auto [known, serving, quickest] = usable(all);
+    const auto [known, serving, quickest] = usable(all_deployments(request_, options_, running));
+    possible_ = static_cast<int>(known.deployments.size());
     auto also = quickest;
-    std::vector<int> runs(all.deployments.size(), 0);
+    std::vector<int> runs(known.deployments.size(), 0);
     for (const auto& replicas : running)
-        for (const auto c : configurations_of(all, replicas)) {
+        for (const auto c : configurations_of(known, replicas)) {
             runs[c] += replicas.count;
             also.push_back(static_cast<int>(c));
         }
@@ -101,15 +101,16 @@ void RentalInstance::choose(const std::vector<PlannedReplicas>& running) {
     considered_.left_out = static_cast<int>(without(dropped, keep).size());
     if (considered_.left_out > 0) {
         // Bounds ignore latencies beyond those of idle replicas, so dominated deployments change none.
-        auto serve = with_configurations(known.problem, serving);
-        for (std::size_t i = 0; i < serving.size(); ++i)
-            serve.configurations[i] = configuration(known, static_cast<std::size_t>(serving[i]));
-        std::vector<int> rest;
-        for (const auto i : undominated_configurations(serve))
-            if (const int c = serving[static_cast<std::size_t>(i)];
-                !std::binary_search(keep.begin(), keep.end(), c))
-                rest.push_back(c);
-        left_out_ = kept(known, rest);
+        const auto undominated = [&] {
+            if (!options_.machines) return undominated_configurations(known.problem, serving);
+            auto of_machines = known.problem;
+            for (const auto c : serving) {
+                const auto i = static_cast<std::size_t>(c);
+                of_machines.configurations[i] = configuration(known, i);
+            }
+            return undominated_configurations(of_machines, serving);
+        }();
+        left_out_ = kept(known, without(undominated, keep));
     }
     for (const auto c : keep) runs_.push_back(runs[static_cast<std::size_t>(c)]);
 }

@@ -139,7 +139,7 @@ class RentalInstance {
         std::vector<int> quickest{};
     };
     /// Sets the throughput of each kind to 0 whose targets a deployment cannot meet.
-    [[nodiscard]] Usable usable(const ServingInstance& all) const;
+    [[nodiscard]] Usable usable(ServingInstance all) const;
     /// Chooses the deployments to consider: the best, the quickest, and those of running replicas.
     void choose(const std::vector<PlannedReplicas>& running);
     /// Finds the requests/s of each kind alone that each deployment serves within the targets.

@@ -106,18 +106,23 @@ namespace detail {
 
 /// The numbers of kept configurations with one model and one set of GPU types, in adjacent rows.
 struct KeptConfigurations {
-    std::vector<int> gpus{};
+    std::vector<std::size_t> types{};  ///< the set; they use no other types
+    std::vector<int> gpus{};           ///< of these types
     std::vector<double> throughput{};
 
     void add(const ServingConfiguration& c) {
-        gpus.insert(gpus.end(), c.gpus.begin(), c.gpus.end());
+        if (types.empty())
+            for (std::size_t n = 0; n < c.gpus.size(); ++n)
+                if (c.gpus[n] > 0) types.push_back(n);
+        for (const auto n : types) gpus.push_back(c.gpus[n]);
         throughput.insert(throughput.end(), c.throughput.begin(), c.throughput.end());
     }
     /// Whether one of them dominates `c`.
     [[nodiscard]] bool cover(const ServingConfiguration& c) const {
-        const auto types = c.gpus.size(), kinds = c.throughput.size();
-        for (std::size_t row = 0; row * types < gpus.size(); ++row)
-            if (std::equal(c.gpus.begin(), c.gpus.end(), gpus.data() + row * types, std::greater_equal<>{}) &&
+        const auto kinds = c.throughput.size();
+        for (std::size_t row = 0; row * types.size() < gpus.size(); ++row)
+            if (std::equal(types.begin(), types.end(), gpus.data() + row * types.size(),
+                           [&](std::size_t n, int needs) { return c.gpus[n] >= needs; }) &&
                 std::equal(c.throughput.begin(), c.throughput.end(), throughput.data() + row * kinds,
                            std::less_equal<>{}))
                 return true;
@@ -128,12 +133,19 @@ struct KeptConfigurations {
 }  // namespace detail
 
 GPUSCHED_EXPORT std::vector<int> undominated_configurations(const ServingProblem& problem) {
+    std::vector<int> all(problem.configurations.size());
+    std::iota(all.begin(), all.end(), 0);
+    return undominated_configurations(problem, all);
+}
+
+GPUSCHED_EXPORT std::vector<int> undominated_configurations(const ServingProblem& problem,
+                                                            const std::vector<int>& of) {
     const auto& all = problem.configurations;
     // A configuration comes after all that dominate it, which need no more GPUs and have a throughput that is
     // not lexicographically smaller. So it is compared only with those kept before, and of these with the
     // ones without another GPU type.
-    std::vector<int> order(all.size()), kept;
-    std::iota(order.begin(), order.end(), 0);
+    auto order = of;
+    std::vector<int> kept;
     std::vector<std::int64_t> size;
     for (const auto& c : all) size.push_back(std::accumulate(c.gpus.begin(), c.gpus.end(), std::int64_t{0}));
     std::sort(order.begin(), order.end(), [&](int i, int j) {

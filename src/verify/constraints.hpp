@@ -83,7 +83,7 @@ inline void check_locality(Arrival& a, const TaskSpec& task, const NodeSpec& nod
         if (affinity.qos != HardwareQos::guaranteed) continue;
         const bool numa_level = affinity.level == HardwareLevel::numa;
         const std::string what =
-            "hardware_affinity: guaranteed " + std::string(numa_level ? "NUMA node" : "socket");
+            "hardware affinity: guaranteed " + std::string(numa_level ? "NUMA node" : "socket");
         if (!node.hardware) {
             a.found.push_back(what + ", but the node's hardware is not known");
             continue;
@@ -178,19 +178,19 @@ inline void check_node(const State& state, Arrival& a) {
             return taint.key == "node.kubernetes.io/not-ready" ||
                    taint.key == "node.kubernetes.io/unreachable";
         });
-        a.found.push_back(std::string(ready ? "cordoned" : "not_ready") + ": the node receives nothing");
+        a.found.push_back(std::string(ready ? "cordoned" : "not ready") + ": the node receives nothing");
     }
     if (!task.gpu_models.empty() &&
         std::find(task.gpu_models.begin(), task.gpu_models.end(), node.gpu_model) == task.gpu_models.end())
-        a.found.push_back("gpu_model: " + named(node.gpu_model) +
+        a.found.push_back("GPU model: " + named(node.gpu_model) +
                           " is not among those that the task accepts");
     for (const auto& [key, value] : task.node_selector) {
         const auto label = node.labels.find(key);
         if (label == node.labels.end() || label->second != value)
-            a.found.push_back("node_selector: the node lacks label " + key + "=" + value);
+            a.found.push_back("node selector: the node lacks label " + key + "=" + value);
     }
     if (!affinity_holds(task.node_affinity, node))
-        a.found.push_back("node_affinity: the node satisfies none of its terms");
+        a.found.push_back("node affinity: the node satisfies none of its terms");
     for (const auto& taint : node.taints)
         if (keeps_away(taint, task.tolerations))
             a.found.push_back("taint: " + taint.key + "=" + taint.value + ":" + taint.effect +
@@ -259,7 +259,7 @@ inline void check_group(const State& state, Arrival& a, const Tally& tally) {
     if (tally.kind == Tally::Kind::spread) {
         const auto copies = here.copies - (old == home ? 1 : 0);  // its own old copy does not count
         if (!here.limits.empty() && copies > here.limits.begin()->first)
-            a.found.push_back("anti_affinity: group " + named(tally.name) + where + " would have " +
+            a.found.push_back("anti-affinity: group " + named(tally.name) + where + " would have " +
                               std::to_string(copies) + (copies == 1 ? " member" : " members") +
                               " together, the limit is " + std::to_string(here.limits.begin()->first));
         return;
@@ -267,7 +267,7 @@ inline void check_group(const State& state, Arrival& a, const Tally& tally) {
     const bool network = tally.kind == Tally::Kind::network;
     const bool old_excused = !network && old != nowhere && old != home;
     if (tally.copies - here.copies - (old_excused ? 1 : 0) > 0)
-        a.found.push_back(std::string(network ? "network_affinity: gang " : "affinity: group ") +
+        a.found.push_back(std::string(network ? "network affinity: gang " : "affinity: group ") +
                           named(tally.name) + where + " would be spread over several domains");
 }
 
@@ -311,8 +311,8 @@ class SelectionCheck {
                 met = met || (home != nowhere && domain(term.level, node) == home);
             });
             if (met)
-                a_.found.push_back("avoid: members of group " + named(term.group) + " are in its domain at " +
-                                   state_.level_text(term.level));
+                a_.found.push_back("pod anti-affinity: members of group " + named(term.group) +
+                                   " are in its domain at " + state_.level_text(term.level));
         }
         for (const auto& group : task_.groups) {
             bool met = false;
@@ -322,7 +322,7 @@ class SelectionCheck {
                                   domain(term.level, a_.node) == domain(term.level, node));
             });
             if (met)
-                a_.found.push_back("avoid: a task that avoids group " + named(group) +
+                a_.found.push_back("pod anti-affinity: a task that avoids group " + named(group) +
                                    ", which the task lists, is in its domain");
         }
     }
@@ -338,7 +338,8 @@ class SelectionCheck {
         for (const auto& term : task_.near) {
             const int home = domain(term.level, a_.node);
             if (home == nowhere) {
-                a_.found.push_back("near: the node has no domain at " + state_.level_text(term.level));
+                a_.found.push_back("pod affinity: the node has no domain at " +
+                                   state_.level_text(term.level));
                 return;
             }
             bool here = false;
@@ -351,8 +352,8 @@ class SelectionCheck {
             if (!here) unmet = &term;
         }
         if (unmet != nullptr && (anywhere || !has_all_groups(task_)))
-            a_.found.push_back("near: no member of group " + named(unmet->group) + " is in its domain at " +
-                               state_.level_text(unmet->level));
+            a_.found.push_back("pod affinity: no member of group " + named(unmet->group) +
+                               " is in its domain at " + state_.level_text(unmet->level));
     }
 
     [[nodiscard]] bool counts(const Spread& term, int node) const {
@@ -374,7 +375,7 @@ class SelectionCheck {
     void spread(const Spread& term) {
         const int home = domain(term.level, a_.node);
         if (home == nowhere) {
-            a_.found.push_back("spread: the node has no domain at " + state_.level_text(term.level));
+            a_.found.push_back("topology spread: the node has no domain at " + state_.level_text(term.level));
             return;
         }
         std::map<int, std::int64_t> filled;  // members in each domain that counts
@@ -389,10 +390,11 @@ class SelectionCheck {
         const auto here = filled.find(home);
         const auto members = (here == filled.end() ? 0 : here->second) + (lists(task_, term.group) ? 1 : 0);
         if (members - fewest > term.max_skew)
-            a_.found.push_back("spread: its domain at " + state_.level_text(term.level) + " would hold " +
-                               std::to_string(members) + (members == 1 ? " member" : " members") +
-                               " of group " + named(term.group) + ", another " + std::to_string(fewest) +
-                               "; max_skew is " + std::to_string(term.max_skew));
+            a_.found.push_back("topology spread: its domain at " + state_.level_text(term.level) +
+                               " would hold " + std::to_string(members) +
+                               (members == 1 ? " member" : " members") + " of group " + named(term.group) +
+                               ", another " + std::to_string(fewest) + "; maxSkew is " +
+                               std::to_string(term.max_skew));
     }
 
     const State& state_;

@@ -497,9 +497,9 @@ class Replay {
                 const auto known = a->found.size();
                 state_.enter(*a->pod, a->node, a->cards, +1);
                 SelectionCheck(state_, *a).run();
-                const bool waits =
-                    std::any_of(a->found.begin() + static_cast<std::ptrdiff_t>(known), a->found.end(),
-                                [](const std::string& what) { return !what.starts_with("avoid: "); });
+                const bool waits = std::any_of(
+                    a->found.begin() + static_cast<std::ptrdiff_t>(known), a->found.end(),
+                    [](const std::string& what) { return !what.starts_with("pod anti-affinity: "); });
                 if (stuck || !waits) continue;
                 state_.enter(*a->pod, a->node, a->cards, -1);
                 a->found.resize(known);

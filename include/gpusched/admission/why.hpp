@@ -25,7 +25,7 @@ using allocation::ConstraintOrder;
 struct WhyOptions {
     /// The order of the rows, which also decides the first constraint that refuses a node.
     ConstraintOrder order = ConstraintOrder::permanence;
-    std::optional<NodeId> on{};  ///< answer for this node only; absent = for all nodes
+    std::optional<NodeId> on{};  ///< answer for this node only, and of several pods for one; absent = for all
     /// Most seconds, >= 0. Remedies that were not computed by then are missing.
     std::optional<double> time_limit{};
 };

@@ -74,6 +74,8 @@ class Refusals {
     [[nodiscard]] TaskId task() const noexcept { return task_; }
     /// The name of a row: that of its constraint, for a named resource `resource` and its name.
     [[nodiscard]] std::string name(std::size_t row) const;
+    /// The same in the words of messages, such as "too few idle GPUs".
+    [[nodiscard]] std::string words(std::size_t row) const;
 
     /// The rows that refuse the node, ascending. O(rows + GPUs + groups of the task).
     [[nodiscard]] std::vector<std::uint32_t> of(NodeId node) const;

@@ -23,7 +23,7 @@ enum class BlockerKind : std::uint8_t {
     no_disruption,  ///< their job allows no member to be down: its `max_disrupted` is 0
     no_controller,  ///< their `how` is none, and they have no controller that would recreate them
     never_moves,    ///< their `how` is none for another reason: an annotation, another scheduler
-    local_volume,   ///< no other node passes their volumes or the names of nodes that they ask for
+    bound_to_node,  ///< no other node passes their volumes or the names of nodes that they ask for
     locked,
     cpu_local,     ///< they are bound to the cores next to their GPUs
     standby,       ///< they lend their resources and need them back in the same place

@@ -37,7 +37,7 @@ enum class FixedBy : std::uint8_t {
     cpu_local,      ///< it is bound to the cores next to its GPUs
     no_controller,  ///< its `how` is none, and it has no controller that would recreate it
     never_moves,    ///< its `how` is none for another reason
-    local_volume,   ///< no other node passes its volumes or the names of nodes that it asks for
+    bound_to_node,  ///< no other node passes its volumes or the names of nodes that it asks for
     exempt_node,    ///< the options exempt its node
     no_disruption,  ///< `max_disrupted` of its job or of the options is 0
     budget,         ///< it would be down while it moves, and a disruption budget allows no more
@@ -195,7 +195,8 @@ constexpr void visit_fields(std::type_identity<MoveExplanation>, F&& field) {
 /// Explains the first obstacle of a move and its effect on the plan's value: the price of a move that a plan
 /// does not make.
 ///
-/// The task is examined first, then the node, then the constraints in the order of `Obstacle`, then the rule.
+/// The task is examined first, then what never changes for it (GPU model, selector, affinity, taints,
+/// volumes), the node, the other constraints in the order of `Obstacle`, and the rule.
 /// Cost, weight and value are those of this move alone, whether it is possible or not; moving its victims is
 /// not counted.
 ///

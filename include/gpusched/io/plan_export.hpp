@@ -71,8 +71,8 @@ constexpr void visit_fields(std::type_identity<KoordinatorOptions>, F&& field) {
 ///
 /// Each move reserves the task's request on its destination before the pod is evicted (mode
 /// ReservationFirst), which is the make-before-break that plans assume; evictions use mode EvictDirectly.
-/// Jobs of wave 0 are active if no eviction precedes them. All later jobs are paused: resume a wave through
-/// its label `gpusched/wave` once the previous one has succeeded.
+/// Jobs of the first wave, number 1, are active if no eviction precedes them. All later jobs are paused:
+/// resume a wave through its label `gpusched/wave` once the previous one has succeeded.
 ///
 /// The scheduler chooses the cards. Annotations keep the cards of the plan, and `how`, `chain` and `for` of a
 /// move. A pod that restarts gets its reservation first, too. A pod must keep its name if it moves twice.

@@ -129,6 +129,10 @@ struct Localities {
 [[nodiscard]] Localities guaranteed_localities(const Cluster& cluster, TaskId task, NodeId node) noexcept;
 
 namespace detail {
+/// The reason why a node is closed, between `before` and `after`; empty if the cluster does not have it.
+[[nodiscard]] std::string closed_reason(const Inventory& inventory, NodeId node, std::string_view before = "",
+                                        std::string_view after = "");
+
 /// Named resources and devices.
 [[nodiscard]] Obstacle find_extras_obstacle(const Cluster& cluster, TaskId task, NodeId node) noexcept;
 

@@ -420,6 +420,7 @@ class Inventory {
     std::map<TaskId, WaitingReason> waiting;  ///< of tasks that do not wait for room while they are pending
     std::map<JobId, WaitingReason> job_waiting;  ///< the same of jobs
     std::set<TaskId> terminating;                ///< tasks that are about to leave
+    std::map<TaskId, std::string> notes;         ///< clauses for answers about pending tasks
 
     ListedOrder listed;  ///< objects that were added later follow, by id
 

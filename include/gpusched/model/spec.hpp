@@ -372,6 +372,8 @@ struct TaskSpec {
     /// Absent = while pending, it waits for room. Ignored for a running task.
     std::optional<WaitingReason> waiting{};
     bool terminating = false;  ///< it runs, but is about to leave. Ignored for a pending task
+    /// A clause for answers about a pending task, such as the start that Slurm plans. Ignored while it runs.
+    std::string note{};
     bool operator==(const TaskSpec&) const = default;
 };
 template <class F>
@@ -419,6 +421,7 @@ constexpr void visit_fields(std::type_identity<TaskSpec>, F&& field) {
     field("x-owner-kind", &TaskSpec::owner_kind);
     field("x-waiting", &TaskSpec::waiting);
     field("x-terminating", &TaskSpec::terminating, UnlessDefault{});
+    field("x-note", &TaskSpec::note, UnlessDefault{});
 }
 
 /// A role of a gang: the tasks of a job that name it, and the number of them that must run.

@@ -20,6 +20,9 @@ namespace gpusched {
 /// O(pods + tasks with a reason)
 [[nodiscard]] std::optional<WaitingReason> find_waiting(const Cluster& cluster, std::span<const TaskId> pods);
 
+/// Returns the first note of these pending tasks, such as the start that Slurm plans; empty if there is none.
+[[nodiscard]] std::string find_note(const Inventory& inventory, std::span<const TaskId> pods);
+
 /// Returns the reason in words, such as "its scheduling gates are not removed yet: example.com/approval".
 [[nodiscard]] std::string describe_waiting(const WaitingReason& reason);
 

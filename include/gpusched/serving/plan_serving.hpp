@@ -123,12 +123,13 @@ constexpr void visit_fields(std::type_identity<RentedGpus>, F&& field) {
 
 /// Latencies of one kind of requests: percentiles in seconds, absent = unknown.
 ///
-/// They are simulated with the arrivals of the plan. If a kind is so rare that none of its requests was simulated,
-/// they are those of an idle replica; with more than 24 distinct lengths, `latency_*` are then lower bounds. TTFT or
-/// TPOT is `measured` if it has a target and all replicas of the kind serve only this kind and have measurements of
-/// it. Then percentiles with targets are measured, at the load of the busiest replicas; the others are unknown.
-/// Percentiles of one source never decrease from p50 to p99. TPOT of requests for one token is unknown. p95 and the
-/// latencies to the last token, which are always simulated, are present if they have a target.
+/// They are simulated with the arrivals of the plan. If a kind is so rare that none of its requests was
+/// simulated, they are those of an idle replica; with more than 24 distinct lengths, `latency_*` are then
+/// lower bounds. TTFT or TPOT is `measured` if it has a target and all replicas of the kind serve only this
+/// kind and have measurements of it. Then percentiles with targets are measured, at the load of the busiest
+/// replicas; the others are unknown. Percentiles of one source never decrease from p50 to p99. TPOT of
+/// requests for one token is unknown. p95 and the latencies to the last token, which are always simulated,
+/// are present if they have a target.
 struct PlannedLatency {
     std::string model{};     ///< name of the language model
     std::string workload{};  ///< name of the workload
@@ -356,9 +357,9 @@ struct ServingInstance {
 ///
 /// With rates, the plan is the cheapest rental that serves them within the targets, or serves the highest
 /// multiple of them within the budget. A mixed-integer program finds the rental, with rates of replicas from
-/// simulations or measured latencies. Then the complete plan is simulated with its own arrivals. If it misses a
-/// target, replicas get less load or serve one kind of requests each. `cost_bound` is the bound of the program,
-/// which ignores queueing.
+/// simulations or measured latencies. Then the complete plan is simulated with its own arrivals. If it misses
+/// a target, replicas get less load or serve one kind of requests each. `cost_bound` is the bound of the
+/// program, which ignores queueing.
 ///
 /// Source: arXiv 2502.00722, sections 4 and 5 (the ablations are options); rates and targets are additions.
 /// @throws InvalidInput with every problem; BackendError if the solver is missing

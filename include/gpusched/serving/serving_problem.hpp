@@ -96,6 +96,9 @@ void validate(const ServingProblem& problem);
 /// A configuration dominates another of the same model if it needs no more GPUs of any type and serves every
 /// workload at least as fast. Of equal configurations the first is kept.
 [[nodiscard]] std::vector<int> undominated_configurations(const ServingProblem& problem);
+/// The same among the configurations `of`, ascending.
+[[nodiscard]] std::vector<int> undominated_configurations(const ServingProblem& problem,
+                                                          const std::vector<int>& of);
 
 /// Returns the problem with these configurations only.
 [[nodiscard]] ServingProblem with_configurations(const ServingProblem& problem, const std::vector<int>& keep);

@@ -154,6 +154,13 @@ void bind_model(py::module_& parent) {
             "The words of messages: \"task\", \"owner\" and \"closed\" are task, job and drained for Slurm, "
             "else pod, owner and cordoned.")
         .def(
+            "_closed_reason",
+            [](const Cluster& c, const std::string& node) {
+                return gpusched::detail::closed_reason(c.inventory(), c.find_node(node));
+            },
+            py::arg("node"),
+            "The reason that Slurm gives for the state of a closed node; empty if there is none.")
+        .def(
             "warnings", [](const Cluster& c) { return c.warnings(); }, documented(doc("Cluster::warnings")))
         .def(
             "copy", [](const Cluster& c) { return std::make_shared<Cluster>(c); },

@@ -11,7 +11,8 @@ import os
 from typing import Any
 
 from .. import consolidation, verify
-from .._views.maintenance import REASON_LABEL, SHOWN, drain_csv_rows
+from .._views.maintenance import SHOWN, drain_csv_rows
+from .._views.risks import refused_evictions
 from .._views.tables import counted
 from ..errors import InvalidInput
 from ..model import Cluster, apply
@@ -79,6 +80,8 @@ def drain_order(args: argparse.Namespace) -> int:
     with expanded_patterns(cluster, options):
         order = consolidation.drain_order(cluster, progress=args.progress, **options)
     say(str(order))
+    for text in refused_evictions(cluster, *(batch.plan for batch in order.batches)):
+        say(text)
     problems = []
     digits = max(3, len(str(len(order.batches))))
     for number, batch in enumerate(order.batches, 1):
@@ -162,6 +165,6 @@ def what_if(args: argparse.Namespace) -> int:
     with expanded_patterns(cluster, options):
         say(str(consolidation.what_if(cluster, **options)))
     for name in options.get("uncordon", ()):
-        if reason := cluster.nodes[name].labels.get(REASON_LABEL):
+        if reason := cluster._closed_reason(name):
             say(f"{name} is {cluster._words['closed']}: {reason}")
     return OK

@@ -143,7 +143,7 @@ def change(row: Any) -> str:
     if isinstance(before, dict) and isinstance(after, dict):
         pairs = (before, after), (after, before)
         before, after = ({k: v for k, v in a.items() if k not in b or b[k] != v} for a, b in pairs)
-    return f"{row.field} {shown(before)} -> {shown(after)}"
+    return f"{row.field.removeprefix('x-')} {shown(before)} -> {shown(after)}"
 
 
 def shown(value: Any) -> str:

@@ -23,15 +23,12 @@ NAMED = 4
 ALL_NAMED = 50
 """A drain order of at most this many nodes is shown in full."""
 
-REASON_LABEL = "slurm/reason"
-"""The label with the reason that Slurm gives for the state of a node."""
-
 KIND_TEXTS = {
     "budget": "disruption budget {} allows nothing to be down",
     "no_disruption": "job {} allows no member to be down",
     "no_controller": "{} never moves: {reason}",
     "never_moves": "{} never moves: {reason}",
-    "local_volume": "{} can run only on its node: {reason}",
+    "bound_to_node": "{} can run only on its node: {reason}",
     "locked": "{} is locked",
     "cpu_local": "{} is bound to its cores",
     "standby": "{} lends its resources",

@@ -34,24 +34,27 @@ def risk_texts(cluster: Cluster, plan: Plan) -> list[str]:
     return texts + refused_evictions(cluster, plan)
 
 
-def refused_evictions(cluster: Cluster, plan: Plan) -> list[str]:
-    """Budgets that allow no eviction of copied pods, with the nodes that the kubectl script leaves out."""
-    source = {move.task: move.from_ for move in reversed(plan.moves) if move.how == "copy"}
+def refused_evictions(cluster: Cluster, *plans: Plan) -> list[str]:
+    """Budgets that allow no eviction of copied pods, with the nodes that the kubectl script leaves out.
+
+    Of several plans, each is for the cluster after those before it.
+    """
+    moves = [move for plan in plans for move in plan.moves if move.how == "copy"]
+    source = {move.task: move.from_ for move in reversed(moves)}
     groups = {name: set(cluster.tasks[name].groups) for name in source} if cluster.budgets else {}
-    freed, texts = set(plan.vacated_nodes), []
+    freed, texts = {node for plan in plans for node in plan.vacated_nodes}, []
     for budget in cluster.budgets:
         if budget["allowed_down"] > 0 and not budget["broken"]:
             continue
         members, selected = set(budget["tasks"]), set(budget["groups"])
         held = [name for name in sorted(source) if name in members or groups[name] & selected]
         nodes = sorted({source[name] for name in held} & freed)
-        leaves = (
-            f"not free {listed(nodes, 10)}" if nodes else "not move it" if len(held) == 1 else "not move them"
-        )
+        them = "it" if len(held) == 1 else "them"
+        leaves = f"not free {listed(nodes, 10)}" if nodes else f"not move {them}"
         if held:
             texts.append(
                 f"disruption budget {budget['name']} allows no eviction of {listed(held)}: "
-                f"the kubectl script would {leaves}"
+                f"kubectl drain would wait for {them}, and the kubectl script would {leaves}"
             )
     return texts
 

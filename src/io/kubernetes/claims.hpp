@@ -223,10 +223,12 @@ class Claims {
                 unallocated(source->second["spec"]["spec"], pod);
             else if (!pod.bound() && !claims_.empty() && use["resourceClaimName"])
                 pod.missing_claim = full;
-            else
+            else {
                 report_.ignored("Pod", "resource claims", Errs::too_lax,
                                 "the claim was not read: its devices do not count",
                                 pod.id.full() + ": " + name);
+                pod.unread_claims.push_back(name);
+            }
         }
     }
 

@@ -247,6 +247,7 @@ class Volumes {
                                 read_ ? "the claim was not read: its node affinity is unknown"
                                       : "no PersistentVolumeClaim was read: their node affinity is unknown",
                                 out.name);
+                if (!pod.bound() && !read_) note_unread(out, "volume claim " + full);
                 continue;
             }
             for (const auto& mode : found->second["spec"]["accessModes"].items())
@@ -300,6 +301,7 @@ class Volumes {
         if (found == volumes_.end()) {
             report_.ignored("Pod", "persistent volumes", Errs::too_lax,
                             "the volume was not read: its node affinity is unknown", out.name);
+            if (!out.node) note_unread(out, "volume " + bound_to);
             return !shared;
         }
         const auto& volume = found->second;

@@ -253,15 +253,21 @@ inline Node read_node(const Place& object, ReportBuilder& report) {
     return out;
 }
 
+/// Adds to the note of a pending pod that the input lacks an object, so that its restrictions are not known.
+inline void note_unread(TaskSpec& out, const std::string& object) {
+    out.note += (out.note.empty() ? "not in the input, so not checked: " : ", ") + object;
+}
+
 struct Pod {
     Place object{};
     Identity id{};
     Labels labels{};
     Quantities requests{};
     std::string phase{};
-    std::string node{};              ///< empty = unbound
-    std::string missing_claim{};     ///< a resource claim that it names and that does not exist
-    std::vector<int> named_cards{};  ///< cards in its claims, as indices among the node's cards
+    std::string node{};                        ///< empty = unbound
+    std::string missing_claim{};               ///< a resource claim that it names and that does not exist
+    std::vector<std::string> unread_claims{};  ///< resource claims that the input lacks
+    std::vector<int> named_cards{};            ///< cards in its claims, as indices among the node's cards
     bool terminating = false, gated = false, ready = false;
     bool readable = true;  ///< false: only its requests and labels are known
 

@@ -169,6 +169,7 @@ class JsonRecords {
                       .dependency = text_at(object, "dependency"),
                       .partition = text_at(object, "partition"),
                       .qos = text_at(object, "qos"),
+                      .planned_start = utc_of(number_at(object, "start_time").value_or(0)),
                       .priority = number_at(object, "priority"),
                       .submitted = number_at(object, "submit_time"),
                       .started = number_at(object, "start_time"),

@@ -307,6 +307,7 @@ class TextRecords {
             .dependency = fields.text("Dependency"),
             .partition = fields.text("Partition"),
             .qos = fields.text("QOS"),
+            .planned_start = time_of(fields.text("StartTime")) ? fields.text("StartTime") : "",
             .priority = fields.amount("Priority"),
             .submitted = time_of(fields.text("SubmitTime")),
             .started = time_of(fields.text("StartTime")),

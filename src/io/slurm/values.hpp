@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -50,6 +51,8 @@ struct JobRecord {
     std::string array_tasks{};  ///< of a pending array: `5-100%4`
     Words state{};
     std::string reason{}, dependency{}, partition{}, qos{};
+    std::string
+        planned_start{};  ///< of a pending job, as Slurm writes it; in JSON UTC, as `2026-11-22T06:00:00Z`
     std::optional<std::int64_t> priority{}, submitted{}, started{}, run_time_s{}, requeues{};
     std::optional<bool> requeue{}, batch{};
     std::string nodes{}, required_nodes{}, excluded_nodes{};
@@ -142,6 +145,18 @@ inline std::optional<std::int64_t> amount_of(std::string_view text, char unit = 
 /// Seconds since 1970 of a time without a zone, read as if in UTC.
 inline std::optional<std::int64_t> time_of(std::string_view text) {
     return text.size() == 19 ? read_seconds(std::string(text) + "Z") : std::nullopt;
+}
+
+/// A time of this kind for seconds since 1970; empty for none, and for years beyond 9999.
+inline std::string utc_of(std::int64_t seconds) {
+    constexpr std::int64_t year_10000 = 253'402'300'800;
+    if (seconds <= 0 || seconds >= year_10000) return {};
+    const auto two = [](std::int64_t n) { return (n < 10 ? "0" : "") + std::to_string(n); };
+    const std::chrono::sys_days day{std::chrono::days(seconds / 86'400)};
+    const std::chrono::year_month_day date(day);
+    return concat(static_cast<int>(date.year()), "-", two(static_cast<unsigned>(date.month())), "-",
+                  two(static_cast<unsigned>(date.day())), "T", two(seconds / 3600 % 24), ":",
+                  two(seconds / 60 % 60), ":", two(seconds % 60), "Z");
 }
 
 /// Seconds of a duration: `1-02:03:04`, `02:03:04`, `03:04`.

@@ -247,7 +247,7 @@ const Spoiler spoilers[] = {
          c.task(m.task).node_affinity = {{{}, {{"metadata.name", MatchOperator::not_in, {m.to}}}}};
          return true;
      },
-     "node_affinity: the node satisfies none"},
+     "node affinity: the node satisfies none"},
     {"a task that it avoids",
      [](Case& c) {
          auto& m = c.move();
@@ -256,7 +256,7 @@ const Spoiler spoilers[] = {
          c.task(m.task).avoid.push_back({"spoiled", node_level});
          return other->groups.push_back("spoiled"), true;
      },
-     "avoid: members of group 'spoiled'"},
+     "pod anti-affinity: members of group 'spoiled'"},
     {"a task that avoids it",
      [](Case& c) {
          auto& m = c.move();
@@ -265,13 +265,13 @@ const Spoiler spoilers[] = {
          c.task(m.task).groups.push_back("spoiled");
          return other->avoid.push_back({"spoiled", node_level}), true;
      },
-     "avoid: a task that avoids group 'spoiled'"},
+     "pod anti-affinity: a task that avoids group 'spoiled'"},
     {"nobody that it wants near",
      [](Case& c) {
          c.task(c.move().task).near.push_back({"spoiled", node_level});
          return true;
      },
-     "near: no member of group"},
+     "pod affinity: no member of group"},
     {"near, at a level that no node has",
      [](Case& c) {
          c.snapshot.label_levels.push_back("spoiled");
@@ -280,7 +280,7 @@ const Spoiler spoilers[] = {
          task.near = {{"spoiled", level}};
          return task.groups.push_back("spoiled"), true;
      },
-     "near: the node has no domain at label 'spoiled'"},
+     "pod affinity: the node has no domain at label 'spoiled'"},
     {"one member too many",
      [](Case& c) {
          auto& m = c.move();
@@ -293,7 +293,7 @@ const Spoiler spoilers[] = {
          task.groups.push_back("spoiled");
          return other->groups.push_back("spoiled"), true;
      },
-     "spread: its domain at node would hold 2 members of group 'spoiled', another 0"},
+     "topology spread: its domain at node would hold 2 members of group 'spoiled', another 0"},
     {"spread, at a level that no node has",
      [](Case& c) {
          c.snapshot.label_levels.push_back("spoiled");
@@ -301,7 +301,7 @@ const Spoiler spoilers[] = {
          c.task(c.move().task).spread = {{.group = "spoiled", .level = level}};
          return true;
      },
-     "spread: the node has no domain at label 'spoiled'"},
+     "topology spread: the node has no domain at label 'spoiled'"},
     {"the same move again",
      [](Case& c) {
          auto m = c.move();

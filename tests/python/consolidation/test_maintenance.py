@@ -51,6 +51,22 @@ def test_a_pod_that_is_being_deleted_leaves() -> None:
     assert "queue" not in remedy
 
 
+@pytest.mark.parametrize(
+    ("how", "allowed_down", "refused"), [("copy", 0, True), ("copy", 1, False), ("restart", 1, False)]
+)
+def test_a_drain_order_names_budgets_at_which_kubectl_drain_would_wait(
+    how: str, allowed_down: int, refused: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tasks = [make_task(name, node=node, gpus=[0], how=how) for name, node in (("x", "a"), ("y", "b"))]
+    budgets = [{"name": "ml/web", "tasks": ["x", "y"], "allowed_down": allowed_down}]
+    path = str(tmp_path / "cluster.json")
+    nodes = [make_node(name) for name in "abc"]
+    gs.Cluster.from_json({**document(nodes, tasks, budgets=budgets), "version": 2}).to_json(path)
+    assert main(["drain-order", path, "--nodes", "a,b", "--batch", "1"]) == 0
+    said = "disruption budget ml/web allows no eviction of x, y: kubectl drain would wait for them"
+    assert (said in capsys.readouterr().out) == refused
+
+
 def contains(text: str, *parts: str) -> bool:
     return all(part in text for part in parts)
 

@@ -234,7 +234,10 @@ def test_export_reports_moves_that_evictions_cannot_make(tmp_path, capsys):
     assert "with --cluster CLUSTER.json, this names the disruption budgets that allow no eviction" in said
     assert cli.main(["export", plan, "--to", "kubernetes", "--cluster", cluster, "-o", script]) == 0
     said = capsys.readouterr().err
-    refused = "disruption budget ml/web allows no eviction of ml/web: the kubectl script would not free a"
+    refused = (
+        "disruption budget ml/web allows no eviction of ml/web: kubectl drain would wait for it, and the kubectl "
+        "script would not free a"
+    )
     assert refused + "\n" in said
     assert "--cluster" not in said
     cluster = imported(tmp_path, *items, options=["--moves-by-eviction"])

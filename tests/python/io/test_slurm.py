@@ -225,6 +225,14 @@ def test_names_as_slurm_writes_them(tmp_path, capsys):
         assert mentions(capsys.readouterr().err, f"name {name} job or task")
 
 
+@pytest.mark.parametrize("command", [("why", "1210"), ("what-if", "--no-consolidate")])
+def test_answers_give_the_start_that_slurm_plans(command, tmp_path, capsys):
+    cluster = str(tmp_path / "cluster.json")
+    gs.io.read_slurm(NODES, JOBS, PARTITIONS).cluster.to_json(cluster)
+    assert cli.main([command[0], cluster, *command[1:]]) == 0
+    assert "Slurm plans to start it at 2026-11-22T06:00:00" in capsys.readouterr().out
+
+
 def test_reports_have_the_priorities_of_slurm(tmp_path):
     cluster = gs.io.read_slurm(NODES, JOBS, PARTITIONS).cluster
     said = {row.job: row.priority for row in pending_jobs(cluster)}

@@ -118,6 +118,11 @@ def test_a_pod_that_is_being_deleted_is_said_in_words() -> None:
     assert str(gs.diff(ends, runs)).splitlines()[1:] == ["  task t: is no longer being deleted"]
 
 
+def test_a_new_note_of_a_pod_is_said_without_its_key() -> None:
+    plans = (document([make_node("n")], [make_task("t", **{"x-note": note})]) for note in ("at noon", "at ten"))
+    assert str(gs.diff(*plans)).splitlines()[1:] == ["  task t: note at noon -> at ten"]
+
+
 def test_equal_snapshots_have_no_rows(tmp_path: Path) -> None:
     path = tmp_path / "c.json"
     path.write_text(json.dumps(BEFORE))

@@ -238,11 +238,11 @@ def test_budgets_that_no_wave_uses_up_are_no_risk(cluster: gs.Cluster) -> None:
     [
         (
             {"allowed_down": 0, "tasks": ["a", "b"]},
-            "allows no eviction of a, b: the kubectl script would not free n0.",
+            "allows no eviction of a, b: kubectl drain would wait for them, and the kubectl script would not free n0.",
         ),
         (
             {"allowed_down": 0, "groups": ["web"]},
-            "allows no eviction of b: the kubectl script would not free n0.",
+            "allows no eviction of b: kubectl drain would wait for it, and the kubectl script would not free n0.",
         ),
         ({"allowed_down": 2, "tasks": ["b"], "broken": True}, "allows no eviction of b:"),
         ({"allowed_down": 1, "tasks": ["a", "b"]}, ""),

@@ -341,6 +341,28 @@ def test_memory_of_a_replay_does_not_grow_with_what_the_pods_of_a_job_share() ->
     assert float(run.stdout) < 60
 
 
+SERVING = """
+import resource
+import gpusched as gs
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+gpus = {f"G{i}": {"type": "H100", "available": 16, "price": 1 + i / 100} for i in range(100)}
+chat = {"input": 496, "output": 510, "rate": 6.5}
+request = {"gpus": gpus, "models": {"m": {"type": "Llama-3-70B", "workloads": {"chat": chat}}}}
+before = peak()
+gs.serving.plan_serving(request, ttft_p90_s=5, time_limit=10)
+print((peak() - before) / 1024)
+"""
+
+
+def test_memory_of_planning_does_not_grow_with_pairs_of_gpu_types() -> None:
+    if not gs.milp.available_solvers():
+        pytest.skip("no solver")
+    run = subprocess.run([sys.executable, "-c", SERVING], capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    assert float(run.stdout) < 60
+
+
 def test_the_time_of_bad_objects_grows_with_their_number(tmp_path: Path) -> None:
     path = tmp_path / "snapshot.json"
     path.write_text(json.dumps({"rawObjects": {"pods": [{}] * 50_000}}))

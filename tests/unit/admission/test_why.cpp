@@ -9,9 +9,12 @@
 #include <gpusched/admission/why.hpp>
 #include <gpusched/allocation/allocate.hpp>
 #include <gpusched/allocation/place.hpp>
+#include <gpusched/consolidation/what_if.hpp>
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -160,8 +163,8 @@ TEST_CASE("why names the cause that a change would remove") {
         const auto found = why(Cluster::build(spec), "asks");
         CHECK(found.cause_kind == Cause::constraints);
         CHECK(found.constraints == std::vector<std::string>{"gpu", "cpu"});
-        CHECK_THAT(found.cause, Mentions("gpu and cpu together: 2 nodes 'n0'"));
-        CHECK_THAT(found.cause, Mentions("gpu: needs 8 0 of 8; cpu: needs 1 core 0 free"));
+        CHECK_THAT(found.cause, Mentions("too few idle GPUs and too few free cores together: 2 nodes 'n0'"));
+        CHECK_THAT(found.cause, Mentions("needs 8 0 of 8; needs 1 core 0 free"));
     }
     SECTION("Slurm resumes drained nodes") {
         n1.schedulable = false;
@@ -171,6 +174,17 @@ TEST_CASE("why names the cause that a change would remove") {
         CHECK(found.constraints == std::vector<std::string>{"drained"});
         CHECK(row(found, "drained").nodes_alone == 1);
         CHECK(remedy(found, RemedyKind::uncordon)->text == "resume n1");
+    }
+    SECTION("Slurm has partitions and features") {
+        asks.owner_kind = "Slurm job";
+        asks.node_affinity = {{{{"slurm/partition.big", MatchOperator::exists, {}},
+                                {"slurm/feature.b200", MatchOperator::exists, {}}},
+                               {}}};
+        n1.labels["slurm/partition.big"] = "";
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(found.constraints == std::vector<std::string>{"node_affinity"});
+        CHECK_THAT(found.cause, Mentions("pass all but partition, features or excluded nodes, like") &&
+                                    Mentions("does not satisfy feature 'b200'") && !Mentions("slurm/"));
     }
     SECTION("a cordoned node is no cause of its own if its return does not help") {
         asks.gpu_count = 4;
@@ -216,7 +230,7 @@ TEST_CASE("why names the cause that a change would remove") {
                    Mentions("only node it may use not hold it; closest 'n0': needs 16"));
         asks.cpu_milli = 65'000;
         CHECK_THAT(why(Cluster::build(spec), "asks").cause,
-                   Mentions("example 'n0': gpu: needs 16 cpu: needs 65 cores"));
+                   Mentions("example 'n0': needs 16 needs 65 cores"));
     }
     SECTION("impossible: no node is large enough") {
         asks.gpu_count = 16;
@@ -231,8 +245,8 @@ TEST_CASE("why names the cause that a change would remove") {
         const auto found = why(Cluster::build(spec), "asks");
         CHECK(found.cause_kind == Cause::impossible);
         CHECK(found.constraints == std::vector<std::string>{"gpu_model"});
-        CHECK_THAT(found.cause,
-                   Mentions("2 nodes pass all but gpu_model no node has 'other' models are 'M'"));
+        CHECK_THAT(found.cause, Mentions("it may use none of the 2 nodes; 2 nodes pass all but GPU model no "
+                                         "node has 'other' models are 'M'"));
     }
     SECTION("possible next to a task that must stay") {
         asks.near.push_back({"cache"});
@@ -329,6 +343,83 @@ TEST_CASE("why answers for one node") {
     CHECK(full.cause_kind == Cause::capacity);
     CHECK(full.kinds.front().table.size() == 1);
     CHECK(remedy(full, RemedyKind::moves)->text == "move 1 task: half to n2; costs 120 GPU-seconds");
+
+    // No node holds all pods of a gang, so the answer is for one of them.
+    spec.jobs = {{.name = "gang", .min_members = 3}};
+    for (const char* const name : {"g0", "g1", "g2"})
+        spec.tasks.push_back(pod(name, name[1] == '0' ? 2 : 8, "gang"));
+    spec.tasks.back().tolerations = spec.tasks[spec.tasks.size() - 2].tolerations = spec.tasks[0].tolerations;
+    const auto gang = Cluster::build(spec);
+    for (const auto& [on, fits, text] :
+         {std::tuple("n0", true, "one of its 3 pods, 'g1': it fits on this node"),
+          std::tuple("n2", false, "one of its 3 pods, 'g1': capacity: the pod needs 8")}) {
+        INFO(on);
+        const auto of_gang = why(gang, "gang", {.on = gang.find_node(on)});
+        CHECK(of_gang.fits == fits);
+        CHECK(of_gang.impossible.value_or(false) == false);
+        CHECK(of_gang.pods == std::vector{gang.find_task("g1")});
+        CHECK_THAT(of_gang.cause, Mentions(text));
+    }
+}
+
+TEST_CASE("why and what_if add the note of a pending task") {
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 8, 64)};
+    spec.tasks = {pod("small", 1), pod("large", 9)};
+    for (auto& task : spec.tasks) task.note = "Slurm plans to start it at noon";
+    const auto cluster = Cluster::build(spec);
+    CHECK(Cluster::build(cluster.to_spec()).to_spec().tasks == cluster.to_spec().tasks);
+    const auto fits = why(cluster, "small");
+    CHECK(fits.fits);
+    CHECK_THAT(fits.cause, Mentions("it fits as it is, on 1 node; Slurm plans to start it at noon") &&
+                               !Mentions("the scheduler should place it"));
+    CHECK_THAT(why(cluster, "large").cause,
+               Mentions("impossible has 8 of 8; Slurm plans to start it at noon"));
+    const auto jobs = consolidation::what_if(cluster, {.consolidate = false}).jobs;
+    for (const auto& job : jobs)
+        CHECK((job.outcomes.front().reason.ends_with("Slurm plans to start it at noon")) ==
+              (job.name == "large"));
+}
+
+TEST_CASE("Slurm requeues whole jobs, so no remedy moves a part of one") {
+    // `asks` fits if one task moves to n2, and not if both tasks of the job must leave.
+    ClusterSpec spec;
+    spec.nodes = {node("n0", 4, 64), node("n1", 4, 64), node("n2", 2, 64)};
+    spec.jobs = {{.name = "7", .min_members = 2}};
+    spec.tasks = {pod("asks", 4), running("7/0", "n0", first(2)), running("7/1", "n1", first(2))};
+    for (auto& task : spec.tasks) {
+        if (task.node) task.job = "7";
+        task.how = Mobility::restart;
+        task.preemptible = true;
+    }
+    spec.tasks[0].priority = 1;
+    struct Case {
+        const char* owner_kind;
+        bool preemptible;
+        std::string joined;  // names two components of a heterogeneous job
+        std::optional<RemedyKind> kind;
+    };
+    for (const auto& [owner_kind, preemptible, joined, kind] :
+         {Case{"Job", false, "", RemedyKind::moves}, Case{"Slurm job", false, "", std::nullopt},
+          Case{"Slurm job", true, "", RemedyKind::evictions}, Case{"Slurm job", true, "+1", std::nullopt}}) {
+        INFO(owner_kind << preemptible << joined);
+        auto changed = spec;
+        for (auto& task : changed.tasks) {
+            task.owner_kind = owner_kind;
+            if (!task.node) continue;
+            task.preemptible = preemptible;
+            task.name.insert(1, joined);
+        }
+        const auto cluster = Cluster::build(changed);
+        const auto found = why(cluster, "asks");
+        for (const auto one : {RemedyKind::moves, RemedyKind::evictions})
+            CHECK(remedy(found, one).has_value() == (kind == one));
+        if (kind == RemedyKind::evictions) {
+            CHECK_THAT(remedy(found, *kind)->text, Mentions("evict 2 tasks: 7/0 7/1"));
+            const auto made = admit(cluster, allocation::pending_pods(cluster, "asks"));
+            CHECK(made.plan.moves.empty());
+        }
+    }
 }
 
 TEST_CASE("why, allocate and admit say what a job waits for if it does not wait for room") {
@@ -495,7 +586,7 @@ TEST_CASE("allocate counts the nodes of the constraint that why names because it
     CHECK(why(cluster, "asks").constraints == std::vector<std::string>{"cpu"});
     const auto found = allocation::allocate(cluster, allocation::pending_pods(cluster, "asks"));
     CHECK(found.obstacle == Obstacle::gpu);
-    CHECK_THAT(found.reason, Mentions("2 nodes 'n0' 1 other node refused only by cpu"));
+    CHECK_THAT(found.reason, Mentions("2 nodes 'n0' 1 other node refused only by too few free cores"));
 }
 
 TEST_CASE("why, allocate and admit blame the state of a node that a pod selects, and why says what refuses "
@@ -518,12 +609,11 @@ TEST_CASE("why, allocate and admit blame the state of a node that a pod selects,
                   [](NodeSpec& n, ClusterSpec&) {
                       n.taints = {{.key = "node.kubernetes.io/not-ready", .effect = "NoSchedule"}};
                   },
-                  "not_ready", "not_ready: 1 node passes every other constraint; 'n1'"},
+                  "not_ready", "not ready: 1 node passes every other constraint; 'n1'"},
              Case{"without room", fill(0), "gpu", "capacity: 1 M node passes every other constraint"},
              Case{"without room for two reasons", fill(64'000), "node_selector",
-                  "3 nodes pass every other constraint; the only node that passes all that never change is "
-                  "'n1': gpu: needs 8 "
-                  "cpu: needs"},
+                  "3 nodes pass every other constraint; the only node that it may use is 'n1': needs 8 "
+                  "needs"},
          }) {
         INFO(what);
         ClusterSpec spec;
@@ -561,7 +651,7 @@ TEST_CASE("of what never changes why names only the fewest constraints without w
                   {{"pool", "a"}, {"zone", "row-d"}},
                   {},
                   {"node_selector"},
-                  "4 nodes pass all but node_selector no node has the label 'zone=row-d'; its values are "
+                  "4 nodes pass all but node selector no node has the label 'zone=row-d'; its values are "
                   "'row-a', 'row-b'"},
              Case{"a key that no node has",
                   {{"fabric", "x"}},
@@ -615,7 +705,7 @@ TEST_CASE("why names the tasks and nodes that decide") {
                      spec.tasks[1].device_classes = {"mig"}, spec.tasks[1].device_count = 1;
                      spec.tasks[1].gpus = {8};
                  },
-                 "device: 1 node passes every other constraint and has such devices; 'n1' needs 2 of 'mig', "
+                 "devices: 1 node passes every other constraint and has such devices; 'n1' needs 2 of 'mig', "
                  "has 1 free of 2"},
             Case{"resource rdma/ib",
                  [](TaskSpec& asks, ClusterSpec& spec) {

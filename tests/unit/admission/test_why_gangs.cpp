@@ -324,6 +324,42 @@ TEST_CASE("why does not call impossible what a move of a neighbour makes possibl
     CHECK(remedy(found, RemedyKind::moves));
 }
 
+TEST_CASE("a pod that must be near a pod that does not run yet is not impossible") {
+    struct Case {
+        const char* what;
+        std::function<void(TaskSpec& db)> change;
+        bool impossible;
+        std::string text;
+    };
+    for (const auto& [what, change, impossible, text] : {
+             Case{"pending", [](TaskSpec&) {}, false,
+                  "pod affinity: 2 nodes pass every other constraint; the closest is 'n0': no task of group "
+                  "'db' "
+                  "runs yet; 'db-0' is pending"},
+             Case{"gated",
+                  [](TaskSpec& db) {
+                      db.waiting = {WaitingFor::gate, ""};
+                  },
+                  false, "'db-0' is pending"},
+             Case{"too large", [](TaskSpec& db) { db.gpu_count = 9; }, true, "'db-0' is pending"},
+             Case{"of another group", [](TaskSpec& db) { db.groups = {"other"}; }, true,
+                  "no task of group 'db' exists"},
+         }) {
+        INFO(what);
+        ClusterSpec spec;
+        spec.nodes = {node("n0", 8, 64), node("n1", 8, 64)};
+        spec.tasks = {pod("asks", 4), pod("db-0", 4), running("half", "n0", first(4))};
+        spec.tasks[0].near = {{"db"}};
+        spec.tasks[1].groups = {"db"};
+        change(spec.tasks[1]);
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(found.impossible == impossible);
+        CHECK((found.cause_kind == Cause::impossible) == impossible);
+        CHECK(found.constraints == std::vector<std::string>{"near"});
+        CHECK_THAT(found.cause, Mentions(text));
+    }
+}
+
 TEST_CASE("a node that is too small for a pod and its neighbour has such a neighbour all the same") {
     ClusterSpec spec;
     spec.nodes = {node("n0", 2, 64)};
@@ -337,7 +373,7 @@ TEST_CASE("a node that is too small for a pod and its neighbour has such a neigh
     const auto made = admit(cluster, allocation::pending_pods(cluster, "asks"));
     CHECK(made.obstacle == Obstacle::near);
     for (const auto& text : {found.cause, made.reason}) {
-        CHECK_THAT(text, Mentions("closest 'n0': near: no node has room next to a required neighbour"));
+        CHECK_THAT(text, Mentions("closest 'n0': no node has room next to a required neighbour"));
         CHECK_THAT(text, !Mentions("holds no task"));
     }
 }

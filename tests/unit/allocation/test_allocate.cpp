@@ -158,7 +158,7 @@ TEST_CASE("the binding constraint is named with figures") {
     both.nodes[1].schedulable = false;
     request = pods(1, 8);
     request.pod.node_selector["pool"] = "a";
-    CHECK_THAT(refused(both, request), Mentions("too few idle GPUs: no node takes pod 'job-0'"));
+    CHECK_THAT(refused(both, request), Mentions("failed GPUs: no node takes pod 'job-0' 7 of 8 are healthy"));
     // Uncordoning 7 nodes is not enough for the 8 other pods, but still what most nodes lack.
     CHECK_THAT(refused(spec, pods(9, 8)), Mentions("cordoned: hold 1 of the 9 pods like 'job-0'; then"));
     request = pods(8, 1);
@@ -189,8 +189,8 @@ TEST_CASE("the binding constraints are named once, and each in its own words") {
              Case{"three named resources",
                   {node("n0", {})},
                   lacking,
-                  {"too little of a resource: no node takes 'n0': a b c"},
-                  "too little of a resource"},
+                  {"too little of a, too little of b and too little of c: no node takes 'n0'"},
+                  "too little of a,"},
              Case{"cordoned and not ready",
                   {closed},
                   pods(1, 1),

@@ -4,6 +4,8 @@
 
 #include <gpusched/consolidation/explain.hpp>
 
+#include <functional>
+
 using namespace testing_support;
 using con::MoveFate;
 
@@ -122,6 +124,59 @@ TEST_CASE("a closed node is called what it is") {
         CHECK_THAT(to_closed.text, Mentions("receives nothing (" + std::string(c.words) + ")"));
         CHECK_THAT(con::explain(cluster, {}, cluster.find_node("b")).text,
                    !Mentions("cordoned") || Mentions(c.words));
+    }
+}
+
+TEST_CASE("explain_move names what never changes before the state of the node") {
+    struct Case {
+        const char* words;
+        std::function<void(TaskSpec&, NodeSpec&)> change;  // of the task and the node in question
+        Obstacle obstacle;
+    };
+    for (const auto& [words, change, obstacle] : {
+             Case{"GPU model", [](TaskSpec& t, NodeSpec&) { t.gpu_models = {"H20"}; }, Obstacle::gpu_model},
+             Case{"node selector",
+                  [](TaskSpec& t, NodeSpec&) {
+                      t.node_selector = {{"pool", "a"}};
+                  },
+                  Obstacle::node_selector},
+             Case{"taint",
+                  [](TaskSpec&, NodeSpec& n) {
+                      n.taints = {{"team", "", "NoSchedule"}};
+                  },
+                  Obstacle::taint},
+             Case{"volume out of reach",
+                  [](TaskSpec& t, NodeSpec&) {
+                      t.resources = {{"volumes like v", 1}};
+                  },
+                  Obstacle::resource},
+         }) {
+        INFO(words);
+        ClusterSpec spec{.nodes = {node("a"), node("b")}, .tasks = {task("x", "a", {0})}};
+        spec.nodes[0].gpu_model = "H20";
+        spec.nodes[0].labels = {{"pool", "a"}};
+        spec.nodes[0].resources = {{"volumes like v", 1}};
+        spec.nodes[1].gpu_model = "other";
+        spec.nodes[1].schedulable = false;
+        for (const bool changed : {false, true}) {
+            if (changed) change(spec.tasks[0], spec.nodes[1]);
+            auto third = node("c");  // otherwise the task is bound to its node
+            third.gpu_model = "H20";
+            third.labels = {{"pool", "a"}};
+            third.resources = {{"volumes like v", 1}};
+            auto with = spec;
+            with.nodes.push_back(third);
+            const auto cluster = Cluster::build(with);
+            const auto x = cluster.find_task("x");
+            const auto b = cluster.find_node("b");
+            const auto move = con::explain_move(cluster, x, b);
+            CHECK(move.closed_by == con::ClosedBy::cordoned);
+            CHECK(move.fate == (changed ? MoveFate::obstacle : MoveFate::node_closed));
+            if (!changed) continue;
+            CHECK(move.obstacle == obstacle);
+            CHECK_THAT(move.text, Mentions("(" + std::string(words) + "; the node is also cordoned)"));
+            CHECK_THAT(describe_obstacle(cluster, x, b), !Mentions("cordoned"));
+        }
     }
 }
 

@@ -348,7 +348,7 @@ TEST_CASE("blockers: pods with local volumes are a kind of their own") {
         pin(spec.tasks[0]);
         const auto found = con::blockers(Cluster::build(spec));
         const auto kind = [](const con::RankedBlocker& ranked) { return ranked.blockers.at(0).kind; };
-        const bool listed = std::ranges::count(found.ranked, con::BlockerKind::local_volume, kind) == 1;
+        const bool listed = std::ranges::count(found.ranked, con::BlockerKind::bound_to_node, kind) == 1;
         CHECK(listed == is_pinned);
         CHECK(found.found == (is_pinned ? 2 : 1));
         if (!is_pinned) continue;
@@ -356,14 +356,33 @@ TEST_CASE("blockers: pods with local volumes are a kind of their own") {
         const auto binds = spec.tasks[0].resources.empty() ? Mentions("local volume or the name")
                                                            : Mentions("volumes like v");
         for (const auto& ranked : found.ranked)
-            if (kind(ranked) == con::BlockerKind::local_volume)
+            if (kind(ranked) == con::BlockerKind::bound_to_node)
                 CHECK_THAT(ranked.blockers.at(0).reason, binds);
         const auto order = con::drain_order(Cluster::build(spec), {});
         const auto left = std::ranges::find_if(order.left, [](const con::Explanation& e) {
-            return e.blockers.at(0).fixed_by == con::FixedBy::local_volume;
+            return e.blockers.at(0).fixed_by == con::FixedBy::bound_to_node;
         });
         REQUIRE(left != order.left.end());
         CHECK_THAT(left->text, Mentions("'a1' must stay") && binds);
+    }
+}
+
+TEST_CASE("blockers: of two pods that name the same node, only the one on it is bound to it") {
+    for (const bool first : {true, false}) {
+        INFO(first);
+        ClusterSpec spec;
+        for (const std::string name : {"a", "b"}) {
+            spec.nodes.push_back(node(name));
+            spec.nodes.back().labels = {{"kubernetes.io/hostname", name}};
+        }
+        spec.tasks = {task("there", "a", {0}), task("elsewhere", "b", {0})};
+        for (auto& one : spec.tasks) one.node_selector = {{"kubernetes.io/hostname", "a"}};
+        if (!first) std::swap(spec.tasks[0], spec.tasks[1]);
+        const auto found = con::blockers(Cluster::build(spec));
+        CHECK(found.found == 1);
+        const auto order = con::drain_order(Cluster::build(spec), {});
+        REQUIRE(order.left.size() == 1);
+        CHECK_THAT(order.left.front().text, Mentions("'there' must stay"));
     }
 }
 

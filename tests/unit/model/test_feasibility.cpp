@@ -348,23 +348,23 @@ TEST_CASE("each obstacle is described with the request and the capacity") {
         s.nodes[0].gpu_memory_mib = 80;
         s.tasks[p].gpu_memory_mib = 90;
     });
-    describes("hardware_affinity needs 2 GPUs one NUMA hardware not known", [](auto& s) {
+    describes("needs 2 GPUs one NUMA hardware not known", [](auto& s) {
         s.tasks[p].hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
     });
-    describes("hardware_affinity needs 2 GPUs one socket at most 1 free", [](auto& s) {
+    describes("needs 2 GPUs one socket at most 1 free", [](auto& s) {
         s.nodes[0].hardware = Hardware{"", {{0, 2, 0b0101}, {1, 2, 0b1010}}};
         s.tasks[p].hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
     });
-    describes("anti_affinity domain 's0' 3 members 'g' at most 2", [](auto& s) {
+    describes("anti-affinity domain 's0' 3 members 'g' at most 2", [](auto& s) {
         for (auto& task : s.tasks) task.anti_affinity = {{"g", 1, 2}};
     });
-    describes("anti_affinity node 'n0' 2 members 'g' at most 1", [](auto& s) {
+    describes("anti-affinity node 'n0' 2 members 'g' at most 1", [](auto& s) {
         for (auto& task : s.tasks) task.anti_affinity = {{"g", node_level, 1}};
     });
     describes("affinity 'g' members outside node 'n0'", [](auto& s) {
         s.tasks[u].affinity = s.tasks[p].affinity = {{"g", node_level}};
     });
-    describes("network_affinity job j members outside domain 's0'", [](auto& s) {
+    describes("network affinity job j members outside domain 's0'", [](auto& s) {
         s.tasks[u].job = s.tasks[p].job = "j";
         s.tasks[u].node = "n2";
         s.tasks[p].network_affinity = NetworkAffinity{1, NetworkMode::required};

@@ -73,7 +73,7 @@ TEST_CASE("a label key becomes a level while the cluster runs") {
     const auto second = cluster.add_task(apart);
     REQUIRE(find_obstacle(cluster, second.id, b.id) == Obstacle::anti_affinity);
     REQUIRE_THAT(describe_obstacle(cluster, second.id, b.id),
-                 Mentions("anti_affinity domain '1' label 'zone' 2 members 'apart' at most 1"));
+                 Mentions("anti-affinity domain '1' label 'zone' 2 members 'apart' at most 1"));
     REQUIRE(find_obstacle(cluster, second.id, c.id) == Obstacle::none);
     REQUIRE(find_obstacle(cluster, second.id, d.id) == Obstacle::none);
     REQUIRE(find_obstacle(cluster, first.id, b.id) == Obstacle::none);  // its own old copy

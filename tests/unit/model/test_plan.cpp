@@ -133,8 +133,8 @@ TEST_CASE("a step that is not possible is refused by name") {
     refused("wave 1 moves task 'a' twice", [](auto& p) {
         p.moves.push_back({TaskId{0}, NodeId{0}, NodeId{2}, 1, 0});
     });
-    refused("move #0 wave 1 ascending waves below 1", [](auto& p) { p.moves[0].wave = 1; });
-    refused("move #1 wave 0 ascending waves below 2", [](auto& p) {
+    refused("move #0 wave 1 ascending waves from 0 to 0", [](auto& p) { p.moves[0].wave = 1; });
+    refused("move #1 wave 0 ascending waves from 0 to 1", [](auto& p) {
         p.waves = 2;
         p.moves[0].wave = 1;
         p.moves.push_back({TaskId{1}, NodeId{1}, NodeId{2}, 1, 0});
@@ -181,10 +181,10 @@ TEST_CASE("a task that moves within a domain counts there twice for all others o
     // Both orders of the list mean the same wave: while both move, s0 has two copies of the first and the second.
     p.moves = {{TaskId{3}, NodeId{3}, NodeId{2}, 0, 0}, {TaskId{0}, NodeId{0}, NodeId{1}, 0, 0}};
     REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput,
-                           "not fit: anti_affinity domain 's0' hold 3 group 'g' most 2");
+                           "not fit: anti-affinity domain 's0' hold 3 group 'g' most 2");
     std::swap(p.moves[0], p.moves[1]);
     REQUIRE_THROWS_MESSAGE((void)apply(c, p), InvalidInput,
-                           "not fit: anti_affinity domain 's0' hold 3 group 'g' most 2");
+                           "not fit: anti-affinity domain 's0' hold 3 group 'g' most 2");
     p.waves = 2;
     p.moves[1].wave = 1;
     REQUIRE_NOTHROW((void)apply(c, p));

@@ -178,7 +178,7 @@ TEST_CASE("members are spread over domains", "[model]") {
     const auto found = look(Cluster::build(spec), "w1");
     CHECK(found.fits == "b0 c0");
     CHECK_THAT(found.reasons[0],
-               Mentions("domain 'a' label 'zone' 2 tasks 'web' at most 1 max_skew 1 above 0, fewest 3"));
+               Mentions("domain 'a' label 'zone' 2 tasks 'web' at most 1 maxSkew 1 above 0, fewest 3"));
     CHECK_THAT(found.reasons[2], Mentions("no label 'zone'"));
 
     SECTION("more skew") {
@@ -199,7 +199,7 @@ TEST_CASE("members are spread over domains", "[model]") {
         spread.min_domains = 4;
         const auto few = look(Cluster::build(spec), "w1");
         CHECK(few.fits == "");
-        CHECK(few.reasons[0].find("max_skew 1 above 0, since of min_domains 4 there are 3") !=
+        CHECK(few.reasons[0].find("maxSkew 1 above 0, since of minDomains 4 there are 3") !=
               std::string::npos);
     }
     SECTION("domains that its selector excludes do not count, and members there do not either") {

@@ -39,20 +39,20 @@ TEST_CASE("every corruption of a plan by groups that others select is found and 
              s.task("d").groups = {"g"};
              s.task("a").avoid = {{"g", zone}};
          },
-         {a1 + "avoid: members of group 'g' are in its domain at label 'zone'"}},
+         {a1 + "pod anti-affinity: members of group 'g' are in its domain at label 'zone'"}},
         {"who is there avoids it",
          [](auto& s) {
              s.task("a").groups = {"g"};
              s.task("d").avoid = {{"g", node_level}};
          },
-         {a1 + "avoid: a task that avoids group 'g', which the task lists, is in its domain"}},
+         {a1 + "pod anti-affinity: a task that avoids group 'g', which the task lists, is in its domain"}},
         {"two that avoid each other arrive together",
          [](auto& s) {
              s.task("a").groups = {"g"};
              s.task("b").avoid = {{"g", node_level}};
          },
-         {a0 + "avoid: a task that avoids group 'g'",
-          b0 + "avoid: members of group 'g' are in its domain at node"}},
+         {a0 + "pod anti-affinity: a task that avoids group 'g'",
+          b0 + "pod anti-affinity: members of group 'g' are in its domain at node"}},
         {"it avoids whose old copy is still there",
          [](auto& s) {
              s.task("b").groups = {"g"};
@@ -62,41 +62,42 @@ TEST_CASE("every corruption of a plan by groups that others select is found and 
              s.plan.vacated_nodes = {"n1"};
              s.plan.bound.method = "";
          },
-         {"wave 1, move #0 of task 'c' from 'n1' to 'n0': avoid: members of group 'g' are in its domain at "
+         {"wave 1, move #0 of task 'c' from 'n1' to 'n0': pod anti-affinity: members of group 'g' are in its "
+          "domain at "
           "node"}},
         {"what it wants near is elsewhere",
          [](auto& s) {
              s.task("c").groups = {"g"};
              s.task("a").near = {{"g", zone}};
          },
-         {a1 + "near: no member of group 'g' is in its domain at label 'zone'"}},
+         {a1 + "pod affinity: no member of group 'g' is in its domain at label 'zone'"}},
         {"nobody that it wants near runs, and it is none of them",
          [](auto& s) {
              s.task("waiting").near = {{"g", zone}};
          },
-         {w + "near: no member of group 'g'"}},
+         {w + "pod affinity: no member of group 'g'"}},
         {"what it wants near is in two tasks",
          [](auto& s) {
              s.task("d").groups = {"g"};
              s.task("b").groups = {"h"};
              s.task("waiting").near = {{"g", zone}, {"h", 0}};
          },
-         {w + "near: no member of group 'h'"}},
+         {w + "pod affinity: no member of group 'h'"}},
         {"near, on a node without the label",
          [](auto& s) {
              s.task("a").groups = {"g"};
              s.task("a").near = {{"g", zone}};
              s.node("n2").labels.clear();
          },
-         {a1 + "near: the node has no domain at label 'zone'"}},
+         {a1 + "pod affinity: the node has no domain at label 'zone'"}},
         {"its domain is the fuller one",
          [](auto& s) {
              s.task("d").groups = {"g"};
              s.task("a").groups = {"g"};
              s.task("a").spread = {{.group = "g", .level = zone}};
          },
-         {a1 +
-          "spread: its domain at label 'zone' would hold 2 members of group 'g', another 0; max_skew is 1"}},
+         {a1 + "topology spread: its domain at label 'zone' would hold 2 members of group 'g', another 0; "
+               "maxSkew is 1"}},
         {"there are fewer domains than asked for",
          [](auto& s) {
              s.task("d").groups = s.task("c").groups = s.task("h").groups = {"g"};
@@ -105,8 +106,8 @@ TEST_CASE("every corruption of a plan by groups that others select is found and 
              for (const char* node : {"n1", "n2"}) s.node(node).labels["pool"] = "p";
              s.task("a").spread = {{.group = "g", .level = zone, .min_domains = 3}};
          },
-         {a0 + "spread: its domain at label 'zone' would hold 2 members of group 'g', another 0",
-          a1 + "spread: its domain at label 'zone' would hold 2 members of group 'g', another 0"}},
+         {a0 + "topology spread: its domain at label 'zone' would hold 2 members of group 'g', another 0",
+          a1 + "topology spread: its domain at label 'zone' would hold 2 members of group 'g', another 0"}},
         {"a domain that only taints keep it from counts",
          [](auto& s) {
              s.task("d").groups = s.task("c").groups = {"g"};
@@ -114,12 +115,12 @@ TEST_CASE("every corruption of a plan by groups that others select is found and 
              s.node("n4").taints = {{"k", "", "NoSchedule"}};
              s.task("waiting").spread = {{.group = "g", .level = zone}};
          },
-         {w + "spread: its domain at label 'zone' would hold 2 members of group 'g', another 0"}},
+         {w + "topology spread: its domain at label 'zone' would hold 2 members of group 'g', another 0"}},
         {"too many in a domain of a label",
          [](auto& s) {
              s.task("d").anti_affinity = s.task("a").anti_affinity = {{"g", zone, 1}};
          },
-         {a1 + "anti_affinity: group 'g' at label 'zone' would have 2 members together, the limit is 1"}},
+         {a1 + "anti-affinity: group 'g' at label 'zone' would have 2 members together, the limit is 1"}},
         {"members in two domains of a label",
          [](auto& s) {
              s.task("c").affinity = s.task("a").affinity = {{"g", zone}};
@@ -136,7 +137,7 @@ TEST_CASE("every corruption of a plan by groups that others select is found and 
              s.task("waiting").spread = {{.group = "g", .level = zone}};
              s.node("n3").labels.clear();
          },
-         {w + "spread: the node has no domain at label 'zone'"}},
+         {w + "topology spread: the node has no domain at label 'zone'"}},
     };
     check_corruptions(corruptions, zones);
 }

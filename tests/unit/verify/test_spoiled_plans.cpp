@@ -156,18 +156,18 @@ TEST_CASE("every corruption of a plan is found and named") {
          [](auto& s) {
              s.task("b").gpu_models = {"B", "C"};
          },
-         {b0 + "gpu_model: 'A' is not among"}},
+         {b0 + "GPU model: 'A' is not among"}},
         {"GPU model without GPUs",
          [](auto& s) {
              s.task("d").gpu_models = {"B"};
              s.plan.moves.push_back({"d", "n2", "n1", {}, 1});
          },
-         {"wave 2, move #3 of task 'd' from 'n2' to 'n1': gpu_model"}},
+         {"wave 2, move #3 of task 'd' from 'n2' to 'n1': GPU model"}},
         {"node selector",
          [](auto& s) {
              s.task("b").node_selector = {{"disk", "ssd"}};
          },
-         {b0 + "node_selector: the node lacks label disk=ssd"}},
+         {b0 + "node selector: the node lacks label disk=ssd"}},
         {"taint",
          [](auto& s) {
              s.node("n2").taints = {{"k", "v", "NoExecute"}};
@@ -179,7 +179,7 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.node("n3").schedulable = false;
              s.node("n3").taints = {{"node.kubernetes.io/not-ready", "", "NoSchedule"}};
          },
-         {w + "not_ready", w + "taint: node.kubernetes.io/not-ready=:NoSchedule is not tolerated"}},
+         {w + "not ready", w + "taint: node.kubernetes.io/not-ready=:NoSchedule is not tolerated"}},
         {"cordon by a taint",
          [](auto& s) {
              s.node("n3").schedulable = false;
@@ -191,19 +191,19 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.task("a").hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
              s.plan.moves[2].gpus = {1, 2};
          },
-         {a1 + "hardware_affinity: guaranteed NUMA node, but its GPUs span 2"}},
+         {a1 + "hardware affinity: guaranteed NUMA node, but its GPUs span 2"}},
         {"guaranteed socket, hardware unknown",
          [](auto& s) {
              s.task("a").hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
              s.node("n2").hardware.reset();
          },
-         {a1 + "hardware_affinity: guaranteed socket, but the node's hardware is not known"}},
+         {a1 + "hardware affinity: guaranteed socket, but the node's hardware is not known"}},
         // Groups
         {"anti-affinity on a node",
          [](auto& s) {
              s.task("c").anti_affinity = s.task("b").anti_affinity = {{"g", node_level, 1}};
          },
-         {b0 + "anti_affinity: group 'g' at node would have 2 members together, the limit is 1"}},
+         {b0 + "anti-affinity: group 'g' at node would have 2 members together, the limit is 1"}},
         {"the smallest limit holds, at a level that only others name",
          [](auto& s) {
              s.task("c").anti_affinity = {{"g", 1, 2}};
@@ -212,14 +212,14 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.plan.placements[0] = {"waiting", "n0", {0, 1, 2}};
              s.plan.vacated_nodes = {"n3"};
          },
-         {"placement #0 of task 'waiting' on 'n0': anti_affinity: group 'g' at network level 1 would have "
+         {"placement #0 of task 'waiting' on 'n0': anti-affinity: group 'g' at network level 1 would have "
           "3"}},
         {"anti-affinity counts both copies of others",
          [](auto& s) {
              // a moves within switch s0 and so counts twice while b moves.
              s.task("a").anti_affinity = s.task("b").anti_affinity = {{"g", 1, 2}};
          },
-         {a0 + "anti_affinity: group 'g' at network level 1 would have 3", b0 + "anti_affinity"}},
+         {a0 + "anti-affinity: group 'g' at network level 1 would have 3", b0 + "anti-affinity"}},
         {"affinity",
          [](auto& s) {
              s.task("c").affinity = s.task("a").affinity = {{"g", node_level}};
@@ -238,14 +238,14 @@ TEST_CASE("every corruption of a plan is found and named") {
              s.task("claim").gpus = {0};
              s.task("claim").gpu_count = 1;
          },
-         {"wave 2, move #2 of task 'a' from 'n1' to 'n5': network_affinity: gang 'job' at network level 1"}},
+         {"wave 2, move #2 of task 'a' from 'n1' to 'n5': network affinity: gang 'job' at network level 1"}},
         {"required network level binds members that do not ask for it",
          [](auto& s) {
              s.task("c").job = "other";
              s.task("c").network_affinity = NetworkAffinity{1, NetworkMode::required};
              s.task("waiting").job = "other";
          },
-         {w + "network_affinity: gang 'other' at network level 1"}},
+         {w + "network affinity: gang 'other' at network level 1"}},
         // Tasks that may be moved, evicted or placed
         {"a locked task", [](auto& s) { s.task("b").locked = true; }, {b0 + "locked: the task must stay"}},
         {"a daemon",

@@ -156,9 +156,32 @@ TEST_CASE("Quotas of Volcano's queues and of namespaces hold pods back", "[io][k
           reading.cluster.jobs.end());
 }
 
-TEST_CASE("Without claims in the input, none is missing", "[io][kubernetes]") {
-    const auto reading = read({node("n0"), pod("p", {.spec = mounts("unknown")})});
-    CHECK_FALSE(task(reading, "p").waiting);
+TEST_CASE("Without claims in the input, none is missing, and a note says what is not known",
+          "[io][kubernetes]") {
+    struct Case {
+        std::string spec;
+        std::vector<std::string> objects;
+        std::string note;
+    };
+    const std::string prefix = "not in the input, so not checked: ";
+    for (const auto& [spec, objects, note] : {
+             Case{mounts("unknown"), {}, prefix + "volume claim default/unknown"},
+             Case{mounts("bound"), {claim("bound", R"("volumeName": "pv")")}, prefix + "volume pv"},
+             Case{R"("resourceClaims": [{"name": "gpu", "resourceClaimName": "c"},
+                                        {"name": "nic", "resourceClaimTemplateName": "t"}])",
+                  {},
+                  prefix + "resource claim gpu, resource claim nic"},
+             Case{"", {}, ""},
+         }) {
+        INFO(spec);
+        std::vector<std::string> all{node("n0"), pod("p", {.spec = spec}),
+                                     pod("runs", {.on = "n0", .spec = spec})};
+        all.insert(all.end(), objects.begin(), objects.end());
+        const auto reading = read(all);
+        CHECK_FALSE(task(reading, "p").waiting);
+        CHECK(task(reading, "p").note == note);
+        CHECK(task(reading, "runs").note.empty());
+    }
 }
 
 }  // namespace waiting_tests

@@ -24,6 +24,9 @@ TEST_CASE("Amounts, durations, states and lists as Slurm writes them", "[io][slu
     CHECK(slurm::duration_of("1-02:03:04") == 93'784);
     CHECK(slurm::duration_of("03:04") == 184);
     CHECK_FALSE(slurm::duration_of("UNLIMITED").has_value());
+    CHECK(slurm::utc_of(1'795'327'200) == "2026-11-22T06:00:00Z");
+    CHECK(slurm::utc_of(0).empty());
+    CHECK(slurm::utc_of(largest_quantity).empty());
     CHECK(slurm::states_of("MIXED+PLANNED*") == slurm::Words{"MIXED", "NOT_RESPONDING", "PLANNED"});
     CHECK(slurm::indices_of("0-2,5") == std::vector<int>{0, 1, 2, 5});
     CHECK_FALSE(slurm::indices_of("0-9999").has_value());
@@ -326,8 +329,9 @@ TEST_CASE("Pending jobs say what they wait for by Slurm's reason", "[io][slurm]"
                             {"Cleaning", WaitingFor::other}};
     std::vector<std::string> texts{node("n0")};
     for (std::size_t i = 0; i < cases.size(); ++i)
-        texts.push_back("JobId=" + std::to_string(i + 1) +
-                        " JobName=j\n   JobState=PENDING Reason=" + cases[i].reason + "\n   NumNodes=1\n\n");
+        texts.push_back(
+            "JobId=" + std::to_string(i + 1) + " JobName=j\n   JobState=PENDING Reason=" + cases[i].reason +
+            "\n   StartTime=" + (i == 0 ? "2026-11-22T06:00:00" : "Unknown") + "\n   NumNodes=1\n\n");
     const auto reading = read(texts);
     for (std::size_t i = 0; i < cases.size(); ++i) {
         INFO(cases[i].reason);
@@ -335,7 +339,11 @@ TEST_CASE("Pending jobs say what they wait for by Slurm's reason", "[io][slurm]"
         CHECK(waiting.has_value() == cases[i].waits_for.has_value());
         if (waiting) CHECK(waiting->waits_for == *cases[i].waits_for);
     }
-    // Names in reasons are not published.
-    for (const auto& one : io::anonymize(reading.cluster, 1).tasks)
+    CHECK(task(reading, "1/0").note == "Slurm plans to start it at 2026-11-22T06:00:00");
+    CHECK(task(reading, "2/0").note.empty());
+    // Names in reasons and notes are not published.
+    for (const auto& one : io::anonymize(reading.cluster, 1).tasks) {
         CHECK((!one.waiting || one.waiting->detail.empty()));
+        CHECK(one.note.empty());
+    }
 }

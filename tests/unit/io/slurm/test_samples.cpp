@@ -83,6 +83,8 @@ TEST_CASE("The same cluster as JSON is the same snapshot", "[io][slurm]") {
         INFO(parser);
         auto json = read({sample(std::string("cluster-") + parser + ".json")});
         json.cluster.now = text.cluster.now;
+        for (auto& task : json.cluster.tasks)
+            if (task.note.ends_with('Z')) task.note.pop_back();  // the text does not name its zone
         CHECK(io::cluster_to_json(json.cluster) == io::cluster_to_json(text.cluster));
     }
 }
