@@ -199,7 +199,7 @@ static bool lacks_room(const Cluster& emptied, const QueuedJob& job) {
     return hold < job.needed;
 }
 
-/// True if the job starts with all its pods only, and their groups need no other task that runs or is pending.
+/// True if the job starts with all its pods only, and their groups need no other task, running or pending.
 /// Then it must find a place on the emptied nodes.
 static bool must_fit(const Cluster& cluster, const QueuedJob& job) {
     const auto& inv = cluster.inventory();
