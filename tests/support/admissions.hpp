@@ -6,13 +6,7 @@
 
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/allocation/job_request.hpp>
-#include <gpusched/model/spec.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <cstdint>
-#include <numeric>
-#include <string>
-#include <vector>
 
 namespace testing_support {
 

@@ -2,15 +2,9 @@
 // What is seen against the invariants of the controller, and what the host knows of a tenant.
 #pragma once
 
-#include <gpusched/control/state.hpp>
+#include "support/catch.hpp"
 
-#include <array>
-#include <cstdint>
-#include <set>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
+#include <gpusched/control/state.hpp>
 
 namespace gpusched::test {
 

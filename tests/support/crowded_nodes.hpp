@@ -2,17 +2,11 @@
 // Random full nodes, and the fit of a preemptor by trying all sets of GPUs.
 #pragma once
 
+#include "support/catch.hpp"
 #include "support/free_cores.hpp"
 
-#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/feasibility.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace testing_support {
 

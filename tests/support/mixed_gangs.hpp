@@ -2,16 +2,10 @@
 // Small clusters and gangs of two or three shapes, with the answer to "do they fit?" by trying everything.
 #pragma once
 
+#include "support/catch.hpp"
+
 #include <gpusched/allocation/job_request.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/model/spec.hpp>
-
-#include <array>
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace testing_support {
 

@@ -2,9 +2,9 @@
 // The library's victim policies, for tests that must hold of every one.
 #pragma once
 
-#include <gpusched/preemption/victim_policy.hpp>
+#include "support/catch.hpp"
 
-#include <vector>
+#include <gpusched/preemption/victim_policy.hpp>
 
 namespace testing_support {
 

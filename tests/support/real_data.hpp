@@ -2,11 +2,7 @@
 // The place of the real inputs, if they are present.
 #pragma once
 
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <vector>
+#include "support/catch.hpp"
 
 namespace testing_support {
 

@@ -2,24 +2,8 @@
 // admit on random snapshots with every kind of constraint: the checker accepts every plan, costs and bounds are what they are said
 // to be, and a naive search that tries every way finds hardly ever a cheaper one, never one below a bound.
 #include "support/admissions.hpp"
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
-#include "support/subgroups.hpp"
-
-#include <gpusched/admission/admit.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // admit under limits against every way of admission: subgroups, budgets, priorities of any sign, tasks that restart, exempt nodes, spared
 // tasks, and limits on moves, evictions and cost.
-#include "support/catch.hpp"
 #include "support/every_admission.hpp"
 #include "support/instances.hpp"
 
-#include <gpusched/admission/admit.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/waiting.hpp>
+#include <gpusched/admission/admission.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 

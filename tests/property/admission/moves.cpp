@@ -2,20 +2,10 @@
 // admit by moves alone on random snapshots with every kind of constraint: the checker accepts every plan, nothing is half done, and
 // room that one single move makes is not missed.
 #include "support/admissions.hpp"
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/admission/admit.hpp>
 #include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <set>
-#include <string>
 
 using namespace gpusched;
 

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // admit on tiny crowded clusters against every way of admission, feature by feature: no proof that a cheaper plan refutes, no bound above
 // the optimum, hardly ever a possible job refused, and no refusal because an option was relaxed.
-#include "support/catch.hpp"
 #include "support/every_admission.hpp"
 #include "support/instances.hpp"
 
-#include <gpusched/admission/admit.hpp>
-#include <gpusched/core/rng.hpp>
+#include <gpusched/admission/admission.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <array>
-#include <numeric>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 

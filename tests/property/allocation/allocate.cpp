@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs of equal pods on random snapshots with every kind of constraint, against enumeration of all placements by the naive
 // rules of reference.hpp; every placement is replayed by the checker.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
+#include <gpusched/allocation/allocation.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

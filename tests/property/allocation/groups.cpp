@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs of two groups on random small snapshots against enumeration of all placements: never invalid, never better than the
 // best, the best where it says so, and close to it elsewhere.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/mixed_gangs.hpp"
 
-#include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/core/rng.hpp>
+#include <gpusched/allocation/allocation.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs whose pods avoid, want near or spread groups: every allocation can be carried out, and no allocation is proven impossible
 // that enumeration finds.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
+#include <gpusched/allocation/allocation.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <map>
-#include <span>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Consolidation on tiny clusters: no preset misses all nodes that one direct move vacates.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/waves.hpp>
+#include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using testing_support::instances;

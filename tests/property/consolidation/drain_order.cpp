@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drain orders against exhaustive search on tiny clusters: plans are valid one after another, bounds hold, and
 // the order nearly always has the fewest undrained nodes and the fewest batches.
-#include "support/catch.hpp"
 #include "support/exhaustive.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/consolidation/drain_order.hpp>
+#include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <unordered_map>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using testing_support::instances;

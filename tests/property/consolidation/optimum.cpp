@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Consolidation against exhaustive search on tiny clusters: bounds hold, plans never beat the optimum, and `best`
 // nearly always reaches it.
-#include "support/catch.hpp"
 #include "support/exhaustive.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/consolidation/bounds.hpp>
-#include <gpusched/consolidation/consolidate.hpp>
+#include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/milp/solver.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <optional>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using testing_support::instances;

@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // 10,000 random small clusters: the checker accepts every plan of every preset, and applying it agrees.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/waves.hpp>
-#include <gpusched/core/context.hpp>
-#include <gpusched/model/feasibility.hpp>
-#include <gpusched/model/plan.hpp>
+#include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <array>
-#include <map>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using testing_support::instances;

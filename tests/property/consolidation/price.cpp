@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The price of a move: bounds against all placements of tiny clusters, frontiers of random ones, and `best` beside the other
 // presets on odd ones.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/consolidation/bounds.hpp>
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/consolidation/result.hpp>
-#include <gpusched/consolidation/threads.hpp>
+#include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/milp/solver.hpp>
-#include <gpusched/model/feasibility.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 namespace con = gpusched::consolidation;

@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replanning on random clusters after random changes: valid, about as good as a new plan, and most of the last plan stays.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/replan.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
+#include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <map>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using testing_support::instances;

@@ -2,15 +2,9 @@
 // Planning again with a goal, on generated clusters.
 #include "support/catch.hpp"
 
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/replan.hpp>
+#include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <set>
-#include <string>
-#include <utility>
 
 using namespace gpusched;
 

@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Goals of slots against all states that valid plans can reach, on tiny clusters: plans never make more slots, nor as many for less, and
 // nearly all goals that can be reached are.
-#include "support/catch.hpp"
 #include "support/exhaustive.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/options.hpp>
+#include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using testing_support::instances;

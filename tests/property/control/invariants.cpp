@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The invariants of docs/control.md over random signals, failures and layouts, and the model of the transition table.
-#include <gpusched/control/step.hpp>
-#include <gpusched/core/rng.hpp>
+#include "support/control_signals.hpp"
+#include "support/instances.hpp"
 
-#include <support/catch.hpp>
-#include <support/control_host.hpp>
-#include <support/control_signals.hpp>
-#include <support/instances.hpp>
-
-#include <algorithm>
-#include <cstdlib>
-#include <limits>
-#include <map>
 #include <new>
-#include <set>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::control;

@@ -2,17 +2,9 @@
 // The invariants I1 to I20 of docs/control.md, each by name, over 260,000 windows of random signals, failures, layouts and
 // options, for the paper's policy and for ours (`predict`), the controller being killed and started again now and then. One
 // run of each looks at all of them; every test case asks for its own, and that it was put to the test often enough.
-#include <gpusched/control/audit.hpp>
-
-#include <support/catch.hpp>
-#include <support/control_findings.hpp>
-#include <support/control_signals.hpp>
-#include <support/instances.hpp>
-
-#include <algorithm>
-#include <array>
-#include <string>
-#include <vector>
+#include "support/control_findings.hpp"
+#include "support/control_signals.hpp"
+#include "support/instances.hpp"
 
 using namespace gpusched;
 using namespace gpusched::control;

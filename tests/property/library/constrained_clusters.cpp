@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // All algorithms on generated clusters that hold every kind of constraint: what they plan is accepted by the checker.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/policies.hpp"
 
-#include <gpusched/admission/admit.hpp>
-#include <gpusched/allocation/allocate_many.hpp>
-#include <gpusched/allocation/named.hpp>
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/preempt.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
-#include <gpusched/sim/generator.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
+#include <gpusched/gpusched.hpp>
 
 using namespace gpusched;
 using namespace testing_support;

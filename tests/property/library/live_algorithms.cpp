@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // All algorithms on clusters whose nodes and tasks came and went: slots that nobody has, ids in another order than names,
 // domains of other numbers. Results are valid, and equal to a rebuilt cluster's if they do not depend on an order.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/membership_world.hpp"
 
-#include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/allocation/named.hpp>
-#include <gpusched/allocation/power_of_d.hpp>
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/fragmentation/fragmentation.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/preempt.hpp>
-#include <gpusched/topology/network_tree.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <string>
-#include <vector>
+#include <gpusched/gpusched.hpp>
 
 using namespace gpusched;
 using namespace testing_support;

@@ -1,29 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes of up to 64 GPUs in every algorithm: answers hold, plans are verified, nothing takes forever.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 
-#include <gpusched/admission/admit.hpp>
-#include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/allocation/named.hpp>
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/fragmentation/expected_fill.hpp>
-#include <gpusched/fragmentation/fgd.hpp>
-#include <gpusched/milp/consolidation.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/priority_packing.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/preemption/preempt.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <array>
-#include <span>
-#include <string>
-#include <vector>
+#include <gpusched/gpusched.hpp>
 
 using namespace gpusched;
 using testing_support::instances;

@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Consolidation models against brute force over all placements, judged by rules written down here.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/consolidation.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/solver.hpp>
-
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/milp/milp.hpp>
 
 using namespace gpusched;
 using namespace gpusched::milp;

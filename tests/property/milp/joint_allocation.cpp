@@ -2,22 +2,8 @@
 // Joint allocation over switches against brute force: all counts of pods of all jobs on all switches.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/joint_allocation.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/solver.hpp>
-#include <gpusched/model/cluster.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <numeric>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/milp/milp.hpp>
 
 using namespace gpusched;
 using namespace gpusched::milp;

@@ -2,24 +2,9 @@
 // Several jobs at once against brute force over all counts of pods on all nodes.
 #include "support/catch.hpp"
 
-#include <gpusched/allocation/allocate_many.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/core/context.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/milp/joint_allocation.hpp>
-#include <gpusched/milp/solver.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
+#include <gpusched/allocation/allocation.hpp>
+#include <gpusched/milp/milp.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

@@ -2,17 +2,8 @@
 // Priority packing against brute force: all placements of pending (and movable) tasks, judged by rules written down here.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/priority_packing.hpp>
-
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
+#include <gpusched/milp/milp.hpp>
 
 using namespace gpusched;
 using namespace gpusched::milp;

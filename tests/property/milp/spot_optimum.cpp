@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spot scheduling against brute force: all patterns of running and waiting, and all placements, counted by code of its own.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/solver.hpp>
-#include <gpusched/milp/spot_schedule.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <functional>
-#include <limits>
-#include <optional>
-#include <string>
-#include <vector>
+#include <gpusched/milp/milp.hpp>
 
 using namespace gpusched;
 using namespace gpusched::milp;

@@ -4,11 +4,7 @@
 
 #include <gpusched/model/model.hpp>
 
-#include <cstddef>
-#include <cstdlib>
 #include <new>
-#include <string>
-#include <vector>
 
 namespace {
 std::size_t allocations = 0;

@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Victims that gangs and disruption budgets bind, with priorities of any sign: every policy against all sets of victims of the
 // whole cluster, judged by independent rules.
-#include "support/catch.hpp"
 #include "support/crowded_nodes.hpp"
 #include "support/instances.hpp"
 #include "support/subgroups.hpp"
 
 #include <gpusched/core/order.hpp>
-#include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
+#include <gpusched/preemption/preemption.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <cmath>
-#include <map>
-#include <optional>
-#include <set>
-#include <tuple>
-#include <utility>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

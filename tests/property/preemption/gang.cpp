@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs of preemptors against brute force: all sets of victims of a domain, with every way to place the pods beside the rest.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/mixed_gangs.hpp"
 #include "support/policies.hpp"
 #include "support/subgroups.hpp"
 
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/feasibility.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
+#include <gpusched/preemption/preemption.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <array>
-#include <map>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

@@ -1,22 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The index that follows a cluster = preempt on a snapshot built from scratch, at every step of random event sequences.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
-#include "support/subgroups.hpp"
 
-#include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/feasibility.hpp>
-#include <gpusched/preemption/index.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/preemption/preemption.hpp>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

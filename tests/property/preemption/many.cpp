@@ -1,22 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes with more than 64 potential victims: bystanders who free nothing change no answer, and hundreds of fractions are
 // chosen from as an enumeration of all sets of GPUs, and the rules of the linear policies, say.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/policies.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/core/order.hpp>
-#include <gpusched/preemption/index.hpp>
+#include <gpusched/preemption/preemption.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <map>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every policy against exhaustive enumeration on random nodes: random hardware graphs, whole GPUs and fractions, CPU,
 // memory, GPU memory, failed GPUs, Standby lenders, LP borrowers, daemons, locked tasks, priorities of any sign.
-#include "support/catch.hpp"
 #include "support/crowded_nodes.hpp"
 #include "support/instances.hpp"
 
-#include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/feasibility.hpp>
-#include <gpusched/preemption/preempt.hpp>
+#include <gpusched/preemption/preemption.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Never an eviction without a verified placement: all policies, on random snapshots with every kind of constraint on random
 // topologies, judged by the naive rules of reference.hpp and by the checker of plans.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/policies.hpp"
 #include "support/random_cluster.hpp"
-#include "support/subgroups.hpp"
 
-#include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
+#include <gpusched/preemption/preemption.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

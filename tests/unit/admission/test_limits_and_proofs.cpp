@@ -2,14 +2,9 @@
 // Proofs and binding limits of admission with limits, budgets, Standby tasks or many small tasks.
 #include "support/catch.hpp"
 
-#include <gpusched/admission/admit.hpp>
+#include <gpusched/admission/admission.hpp>
 #include <gpusched/allocation/job_request.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::admission;

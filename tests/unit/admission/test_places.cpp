@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What displaced tasks need elsewhere: in the order of the search, and in the bound of gangs.
 #include "support/admissions.hpp"
-#include "support/catch.hpp"
-
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::admission;

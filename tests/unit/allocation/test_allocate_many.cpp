@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 
-#include <gpusched/allocation/allocate_many.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/feasibility.hpp>
+#include <gpusched/allocation/allocation.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

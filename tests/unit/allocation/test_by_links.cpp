@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ByLinks: GPUs of a node by their links, by hand and against enumeration with recomputed bandwidths.
-#include <gpusched/allocation/any.hpp>
-#include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/allocation/place.hpp>
-#include <gpusched/allocation/rankers.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/rng.hpp>
+#include "support/catch.hpp"
+
+#include <gpusched/allocation/allocation.hpp>
 #include <gpusched/io/hardware_files.hpp>
-#include <gpusched/model/feasibility.hpp>
 
-#include <support/catch.hpp>
-
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <filesystem>
 #include <fstream>
-#include <limits>
-#include <map>
-#include <numeric>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

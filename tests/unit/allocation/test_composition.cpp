@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Composition: every concept with an archetype, policies behind one type, filters, pickers and loads of one's own.
+#include "support/catch.hpp"
+
 #include <gpusched/allocation/allocation.hpp>
-
-#include <support/catch.hpp>
-
-#include <string>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

@@ -2,11 +2,7 @@
 // Gangs without a place: the constraint that is named is one without which they have one.
 #include "support/catch.hpp"
 
-#include <gpusched/allocation/allocate.hpp>
-
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

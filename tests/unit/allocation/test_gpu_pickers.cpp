@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU pickers: which GPUs of a node, by hand and against the rules of the model.
-#include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/model/feasibility.hpp>
+#include "support/catch.hpp"
 
-#include <support/catch.hpp>
-
-#include <map>
-#include <string>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

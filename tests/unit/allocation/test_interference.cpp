@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interference: curves, what is learnt from observations, and the policies that rank and limit by them, worked out by hand.
-#include <gpusched/allocation/filters.hpp>
-#include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/allocation/named.hpp>
-#include <gpusched/allocation/rankers.hpp>
-#include <gpusched/allocation/slowdown.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/rng.hpp>
+#include "support/catch.hpp"
 
-#include <support/catch.hpp>
-
-#include <algorithm>
-#include <limits>
-#include <string>
-#include <vector>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

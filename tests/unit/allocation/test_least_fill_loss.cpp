@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placements by expected fill: the ranker, its GPUs, and scores that are kept.
-#include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/allocation/place.hpp>
-#include <gpusched/allocation/ranked_placement.hpp>
-#include <gpusched/allocation/rankers.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/fragmentation/workload.hpp>
-#include <gpusched/model/feasibility.hpp>
+#include "support/specs.hpp"
 
-#include <support/catch.hpp>
-#include <support/specs.hpp>
-
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

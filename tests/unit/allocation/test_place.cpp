@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placing one task: filters, ties, names, and the cached engine against the plain one.
+#include "support/catch.hpp"
+
 #include <gpusched/allocation/allocation.hpp>
-#include <gpusched/fragmentation/workload.hpp>
-
-#include <support/catch.hpp>
-
-#include <string>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wishes: preferred networks and best-effort localities, in rankers and GPU pickers.
+#include "support/catch.hpp"
+
 #include <gpusched/allocation/allocation.hpp>
-
-#include <support/catch.hpp>
-
-#include <string>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

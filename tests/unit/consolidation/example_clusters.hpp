@@ -2,15 +2,11 @@
 // Small snapshots for the tests of consolidation.
 #pragma once
 
+#include "support/catch.hpp"
+
 #include <gpusched/consolidation/consolidation.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace testing_support {
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policies by name do what the same policies as types do.
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
-
-#include <gpusched/consolidation/named.hpp>
 
 using namespace testing_support;
 

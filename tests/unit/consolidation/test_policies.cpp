@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The least that each concept asks for, written as an outside user would, alone and in place of a preset's policy.
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
-
-#include <algorithm>
-#include <limits>
-#include <memory>
-#include <string>
-#include <vector>
 
 using namespace testing_support;
 

@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The presets as sets of policies, their switches, and the options beside them.
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
-
-#include <string>
-#include <vector>
 
 using namespace testing_support;
 

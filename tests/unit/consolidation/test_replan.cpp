@@ -2,17 +2,8 @@
 // Planning again from an earlier plan, with a goal.
 #include "support/catch.hpp"
 
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/replan.hpp>
+#include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 

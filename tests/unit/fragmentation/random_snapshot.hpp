@@ -2,13 +2,11 @@
 // Small random snapshots with everything that makes metrics go wrong, and random changes to them.
 #pragma once
 
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/feasibility.hpp>
+#include "support/catch.hpp"
 
-#include <cstddef>
-#include <string>
-#include <vector>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/fragmentation/fragmentation.hpp>
+#include <gpusched/model/feasibility.hpp>
 
 namespace fragmentation_test {
 

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accounting: capacity that HP tasks alone hold, as in the ASI paper's figures, by hand.
-#include <gpusched/fragmentation/allocation_ratio.hpp>
-#include <gpusched/fragmentation/report.hpp>
-#include <gpusched/fragmentation/switch_slots.hpp>
+#include "support/catch.hpp"
 
-#include <support/catch.hpp>
-
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/fragmentation/fragmentation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::fragmentation;

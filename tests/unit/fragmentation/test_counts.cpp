@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allocation ratio, occupancy, fragment rate and entropy.
-#include <support/catch.hpp>
-
 #include "random_snapshot.hpp"
-
-#include <gpusched/fragmentation/allocation_ratio.hpp>
-#include <gpusched/fragmentation/entropy.hpp>
-#include <gpusched/fragmentation/incremental.hpp>
-#include <gpusched/fragmentation/occupancy.hpp>
-
-#include <cmath>
-#include <map>
 
 using namespace gpusched;
 using namespace gpusched::fragmentation;

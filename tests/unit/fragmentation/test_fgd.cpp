@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-
 #include "random_snapshot.hpp"
-
-#include <gpusched/fragmentation/fgd.hpp>
-#include <gpusched/fragmentation/incremental.hpp>
-
-#include <bit>
 
 using namespace gpusched;
 using namespace gpusched::fragmentation;

@@ -1,14 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-
 #include "random_snapshot.hpp"
-
-#include <gpusched/fragmentation/incremental.hpp>
-#include <gpusched/fragmentation/switch_slots.hpp>
-
-#include <cmath>
-#include <map>
-#include <set>
 
 using namespace gpusched;
 using namespace gpusched::fragmentation;

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "document_cases.hpp"
 
-#include <support/catch.hpp>
-
-#include <gpusched/core/errors.hpp>
-#include <gpusched/io/cluster_json.hpp>
 #include <gpusched/model/cluster.hpp>
 
 #include <cstdio>
-#include <filesystem>
 
 using namespace gpusched;
 using testing_support::document_cases;

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-#include <support/real_data.hpp>
+#include "support/real_data.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
-#include <gpusched/io/network_files.hpp>
-#include <gpusched/json/document.hpp>
+#include <gpusched/io/io.hpp>
 #include <gpusched/model/cluster.hpp>
-
-#include <string>
 
 using namespace gpusched;
 

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every reader of clusters names the import that reads what it was given instead.
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
-#include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/hardware_files.hpp>
-#include <gpusched/io/kubernetes.hpp>
-#include <gpusched/io/slurm.hpp>
-
-#include <functional>
-#include <string>
-#include <vector>
+#include <gpusched/io/io.hpp>
 
 using namespace gpusched;
 

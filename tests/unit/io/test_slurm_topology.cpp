@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-#include <support/real_data.hpp>
+#include "support/real_data.hpp"
 
 #include "io/slurm/values.hpp"
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
-#include <gpusched/io/network_files.hpp>
-#include <gpusched/json/document.hpp>
+#include <gpusched/io/io.hpp>
 #include <gpusched/model/cluster.hpp>
-
-#include <filesystem>
-#include <map>
-#include <string>
 
 using namespace gpusched;
 using io::NetworkReading;

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kind of invalid snapshot is refused with a message that names the culprit, and all problems come at once.
-#include "support/catch.hpp"
 #include "valid_cluster.hpp"
-
-#include <functional>
-#include <string>
-#include <vector>
 
 using namespace testing_support;
 

@@ -4,12 +4,7 @@
 
 #include "model/group_counts.hpp"
 #include <gpusched/core/rng.hpp>
-#include <gpusched/model/cluster.hpp>
-
-#include <concepts>
-#include <map>
-#include <string>
-#include <vector>
+#include <gpusched/model/model.hpp>
 
 using namespace gpusched;
 

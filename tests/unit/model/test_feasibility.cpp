@@ -2,10 +2,7 @@
 // Each obstacle by hand; random clusters are compared with the naive rules in tests/property/model/reference.cpp.
 #include "support/catch.hpp"
 
-#include <gpusched/model/feasibility.hpp>
-
-#include <functional>
-#include <string>
+#include <gpusched/model/model.hpp>
 
 using namespace gpusched;
 

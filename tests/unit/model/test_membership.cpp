@@ -2,12 +2,7 @@
 // Nodes, tasks and jobs that come, change and go: handles, slots, refusals, copies. Random changes: property/model/membership.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/model.hpp>
-
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 

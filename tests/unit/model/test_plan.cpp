@@ -2,12 +2,7 @@
 // Plans by name and by id, and what applying them gives.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-
-#include <functional>
-#include <string>
+#include <gpusched/model/model.hpp>
 
 using namespace gpusched;
 

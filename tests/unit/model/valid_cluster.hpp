@@ -2,10 +2,9 @@
 // A small valid snapshot to take something away from, and what is wrong with a snapshot.
 #pragma once
 
-#include <gpusched/model/cluster.hpp>
+#include "support/catch.hpp"
 
-#include <string>
-#include <vector>
+#include <gpusched/model/model.hpp>
 
 namespace testing_support {
 

@@ -2,11 +2,9 @@
 // Small clusters for the tests of preemption.
 #pragma once
 
-#include <gpusched/model/cluster.hpp>
+#include "support/catch.hpp"
 
-#include <algorithm>
-#include <string>
-#include <vector>
+#include <gpusched/preemption/preemption.hpp>
 
 namespace testing_support {
 

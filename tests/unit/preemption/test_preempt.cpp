@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hand-computed decisions, the paper's examples, options and explanations.
 #include "machines.hpp"
-#include "support/catch.hpp"
 #include "support/policies.hpp"
 
-#include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/filters.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
+#include <gpusched/allocation/allocation.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <bit>
-#include <limits>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

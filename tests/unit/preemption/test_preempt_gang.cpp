@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs of preemptors: one domain, all or none, each lost gang counted once.
 #include "machines.hpp"
-#include "support/catch.hpp"
 #include "support/policies.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <span>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

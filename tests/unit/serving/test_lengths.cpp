@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Workloads whose requests have different lengths: a distribution, or a trace.
-#include "support/catch.hpp"
 #include "support/real_data.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/milp/solver.hpp>
+#include <gpusched/core/core.hpp>
 #include <gpusched/serving/serving.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <limits>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::serving;

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests to a language model: the reader and the generator.
-#include <gpusched/core/errors.hpp>
-#include <gpusched/serving/llm_trace.hpp>
+#include "support/real_data.hpp"
 
-#include <support/catch.hpp>
-#include <support/real_data.hpp>
+#include <gpusched/serving/serving.hpp>
 
-#include <algorithm>
-#include <cmath>
 #include <fstream>
-#include <iterator>
-#include <string>
 
 using namespace gpusched;
 using serving::read_llm_trace;

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model in MPS that HiGHS 1.2.0 with presolve once called infeasible: every solver solves it, and the problem behind it,
 // built again by our own builder, has the same size and optimum.
-#include "support/catch.hpp"
 #include "support/real_data.hpp"
 
 #include <gpusched/milp/matrix.hpp>
-#include <gpusched/serving/solve_serving_plan.hpp>
+#include <gpusched/serving/serving.hpp>
 
-#include <algorithm>
 #include <fstream>
-#include <map>
-#include <sstream>
 
 using namespace gpusched;
 using namespace gpusched::milp;

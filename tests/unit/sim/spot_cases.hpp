@@ -2,11 +2,9 @@
 // Small traces for the spot replay, and what it did to them in words.
 #pragma once
 
-#include <gpusched/sim/spot_replay.hpp>
+#include "support/catch.hpp"
 
-#include <cstdint>
-#include <string>
-#include <utility>
+#include <gpusched/sim/sim.hpp>
 
 namespace spot_cases {
 

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replay and resampling: events by hand, counts, determinism, and what the caller may get wrong.
-#include <gpusched/allocation/named.hpp>
+#include "support/catch.hpp"
+
 #include <gpusched/allocation/place.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/model/follower.hpp>
-#include <gpusched/sim/replay.hpp>
-
-#include <support/catch.hpp>
-
-#include <algorithm>
-#include <map>
-#include <set>
-#include <stop_token>
-#include <string>
+#include <gpusched/sim/sim.hpp>
 
 using namespace gpusched;
 using sim::replay;

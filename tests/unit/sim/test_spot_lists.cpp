@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Alibaba's spot-GPU lists of nodes and jobs as spot traces.
-#include <gpusched/core/errors.hpp>
-#include <gpusched/sim/spot_replay.hpp>
-#include <gpusched/sim/spot_trace.hpp>
+#include "support/real_data.hpp"
 
-#include <support/catch.hpp>
-#include <support/real_data.hpp>
+#include <gpusched/sim/sim.hpp>
 
-#include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <numeric>
-#include <string>
 
 using namespace gpusched;
 using sim::spot_trace_from_csv;

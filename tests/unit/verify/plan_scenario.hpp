@@ -2,14 +2,9 @@
 // One snapshot with a valid plan, for the tests of the checker.
 #pragma once
 
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
 #include <gpusched/verify/verify.hpp>
-
-#include <functional>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace testing_support {
 

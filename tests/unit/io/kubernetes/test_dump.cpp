@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kubectl printed for a cluster of 60 nodes with GPUs, where it is here: its README's figures are found again.
 #include "objects.hpp"
-
-#include <support/real_data.hpp>
-
-#include <gpusched/io/cluster_json.hpp>
+#include "support/real_data.hpp"
 
 #include <cstdio>
-#include <map>
-#include <memory>
-#include <set>
 
 using namespace kubernetes_text;
 

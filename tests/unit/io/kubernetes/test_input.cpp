@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is given: Lists, single objects, YAML, folders, and input that is broken or odd.
 #include "objects.hpp"
-
-#include <support/real_data.hpp>
-
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
-#include <gpusched/io/cluster_json.hpp>
-#include <gpusched/json/document.hpp>
-
-#include <filesystem>
+#include "support/real_data.hpp"
 
 using namespace kubernetes_text;
 

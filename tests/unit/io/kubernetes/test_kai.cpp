@@ -2,10 +2,6 @@
 // Snapshots of KAI-Scheduler: what they say beyond objects of Kubernetes, and broken ones.
 #include "objects.hpp"
 
-#include <gpusched/core/file.hpp>
-#include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/kubernetes.hpp>
-
 using namespace kubernetes_text;
 
 namespace {

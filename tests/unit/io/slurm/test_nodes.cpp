@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes of Slurm: states, GPUs of several types and forms, what they say is taken, over-commitment.
 #include "records.hpp"
-
-#include <support/messages.hpp>
-#include <support/real_data.hpp>
-
-#include <gpusched/io/network_files.hpp>
-#include <gpusched/json/document.hpp>
-
-#include <filesystem>
+#include "support/real_data.hpp"
 
 using namespace slurm_text;
 
