@@ -3,6 +3,7 @@
 // to be, and a naive search that tries every way finds hardly ever a cheaper one, never one below a bound.
 #include "support/admissions.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/random_cluster.hpp"
 
 using namespace gpusched;
@@ -267,9 +268,7 @@ TEST_CASE("plans of admission on 6,000 random snapshots") {
         const auto c = random_case(seed);
         INFO("seed " << seed);
         const auto made = admission::admit(c.cluster, c.pods, c.options);
-        const auto report = verify::plan(c.spec, to_spec(made.plan, c.cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(c.spec, c.cluster, made.plan);
         REQUIRE(made.admitted == made.reason.empty());
         if (!made.admitted) {
             REQUIRE(made.plan == Plan{});

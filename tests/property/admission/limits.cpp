@@ -3,9 +3,9 @@
 // tasks, and limits on moves, evictions and cost.
 #include "support/every_admission.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 
 #include <gpusched/admission/admission.hpp>
-#include <gpusched/verify/plan.hpp>
 
 using namespace gpusched;
 
@@ -162,9 +162,7 @@ TEST_CASE("60,000 tiny clusters with limits, subgroups and budgets: no better wa
         const auto limit = made.admitted ? made.cost.total() : INT64_MAX / 4;
         const bool opens = !made.admitted || !made.plan.opened_nodes.empty();
         const auto best = testing_support::EveryAdmission(c.spec, c.options, opens).cheapest_below(limit);
-        const auto report = verify::plan(c.spec, to_spec(made.plan, cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(c.spec, cluster, made.plan);
         if (made.admitted) {
             REQUIRE(counted_cost(c.spec, c.options, made.plan) == made.cost.total());
             REQUIRE(std::ssize(made.plan.moves) <= c.options.max_moves.value_or(100));

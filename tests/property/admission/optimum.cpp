@@ -3,6 +3,7 @@
 // the optimum, hardly ever a possible job refused, and no refusal because an option was relaxed.
 #include "support/every_admission.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 
 #include <gpusched/admission/admission.hpp>
 #include <gpusched/verify/plan.hpp>
@@ -264,9 +265,7 @@ std::int64_t optimum(const Case& c, const admission::Admission& made) {
     if (!better) return limit;
     // A plan beyond a budget is right if it has its price, but the verifier refuses it.
     if (!c.options.prices.budget_price_s) {
-        const auto report = verify::plan(c.spec, better->plan);
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(c.spec, better->plan);
     }
     return better->cost;
 }

@@ -3,10 +3,10 @@
 // the order nearly always has the fewest undrained nodes and the fewest batches.
 #include "support/exhaustive.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
-#include <gpusched/verify/plan.hpp>
 
 using namespace gpusched;
 using testing_support::instances;
@@ -120,9 +120,7 @@ std::uint32_t check_batches(const ClusterSpec& spec, const consolidation::DrainO
         REQUIRE(std::ssize(nodes) <= batch);
         REQUIRE((bits(nodes) & drained) == 0);
         drained |= bits(nodes);
-        const auto report = verify::plan(cluster.to_spec(), to_spec(plan, cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(cluster.to_spec(), cluster, plan);
         std::map<TaskId, bool> moved;
         std::set<JobId> jobs;
         for (const auto& move : plan.moves) {

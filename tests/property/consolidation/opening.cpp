@@ -3,11 +3,11 @@
 // `best` nearly always reaches it.
 #include "support/exhaustive.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/milp/solver.hpp>
-#include <gpusched/verify/plan.hpp>
 
 using namespace gpusched;
 using testing_support::instances;
@@ -117,9 +117,7 @@ TEST_CASE("best reaches the optimum in 95 of 100 tiny clusters with nodes to ope
                     options.preset = preset;
                     const auto result = con::consolidate(cluster, options);
                     const auto plan = to_spec(result.plan, cluster);
-                    const auto report = verify::plan(c.spec, plan);
-                    INFO((report.ok ? "" : report.violations.front()));
-                    REQUIRE(report.ok);
+                    const auto report = testing_support::require_valid(c.spec, plan);
                     const bool gpus = objective == con::Objective::gpus;
                     const auto gained = gpus ? report.vacated_gpus : std::ssize(report.vacated_nodes);
                     const auto paid =

@@ -3,11 +3,11 @@
 // nearly always reaches it.
 #include "support/exhaustive.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/milp/solver.hpp>
-#include <gpusched/verify/plan.hpp>
 
 using namespace gpusched;
 using testing_support::instances;
@@ -105,9 +105,7 @@ TEST_CASE("best reaches the optimum in 95 of 100 tiny clusters and never beats i
                 options.seed = seed;
                 const auto cluster = Cluster::build(spec);
                 const auto result = consolidation::consolidate(cluster, options);
-                const auto report = verify::plan(spec, to_spec(result.plan, cluster));
-                INFO((report.ok ? "" : report.violations.front()));
-                REQUIRE(report.ok);
+                const auto report = testing_support::require_valid(spec, cluster, result.plan);
                 const auto nodes = static_cast<std::int64_t>(report.vacated_nodes.size());
                 REQUIRE(nodes <= optimum.nodes);
                 REQUIRE(report.vacated_gpus <= optimum.gpus);

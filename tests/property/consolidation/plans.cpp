@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // 10,000 random small clusters: the checker accepts every plan of every preset, and applying it agrees.
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
@@ -28,9 +29,7 @@ TEST_CASE("every plan is valid and reaches the state it claims") {
             options.search.record_chains = seed % 2 == 1;
             const auto result = consolidation::consolidate(cluster, options);
             const auto plan = to_spec(result.plan, cluster);
-            const auto report = verify::plan(spec, plan);
-            INFO((report.ok ? "" : report.violations.front()));
-            REQUIRE(report.ok);
+            const auto report = testing_support::require_valid(spec, plan);
             REQUIRE(report.vacated_gpus == result.stats.vacated_gpus);
             REQUIRE(report.vacated_nodes == plan.vacated_nodes);
             for (const auto& move : plan.moves) {
@@ -78,9 +77,7 @@ TEST_CASE("plans keep to the options") {
         if (rng.chance(0.2)) options.limits.max_moves_per_node = rng.between(1, 2);
         INFO("seed " << seed);
         const auto result = consolidation::consolidate(cluster, options);
-        const auto report = verify::plan(spec, to_spec(result.plan, cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(spec, cluster, result.plan);
         REQUIRE(result.stats.vacated_nodes <= result.plan.bound.vacated_nodes_at_most);
         REQUIRE(result.stats.vacated_gpus <= result.plan.bound.vacated_gpus_at_most);
         const auto is_in = [](const auto& list, NodeId node) {
@@ -555,9 +552,7 @@ TEST_CASE("moves to a given state are ordered into a valid plan, with hops if th
             if (cluster.occupants(node) > 0 && order.after.occupants(node) == 0)
                 plan.vacated_nodes.push_back(node);
         INFO("seed " << seed);
-        const auto report = verify::plan(spec, to_spec(plan, cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(spec, cluster, plan);
         hops += order.hops;
         dropped += order.dropped_chains;
         ordered += static_cast<std::int64_t>(order.moves.size());

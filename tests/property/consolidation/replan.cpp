@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replanning on random clusters after random changes: valid, about as good as a new plan, and most of the last plan stays.
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
@@ -45,9 +46,7 @@ TEST_CASE("replanned plans are valid after any change") {
         if (seed % 11 == 0) options.price = 500;
         const auto result = consolidation::replan(later, last, options);
         const auto plan = to_spec(result.plan, later);
-        const auto report = verify::plan(now, plan);
-        INFO("seed " << seed << ": " << (report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        const auto report = testing_support::require_valid(now, plan);
         REQUIRE(report.vacated_gpus == result.stats.vacated_gpus);
         if (options.max_moves) REQUIRE(plan.moves.size() <= 3);
         for (const auto& move : plan.moves) {

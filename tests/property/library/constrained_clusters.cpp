@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All algorithms on generated clusters that hold every kind of constraint: what they plan is accepted by the checker.
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/policies.hpp"
 
 #include <gpusched/gpusched.hpp>
@@ -11,9 +12,7 @@ using namespace testing_support;
 namespace {
 
 void require_valid(const ClusterSpec& spec, const Cluster& cluster, const Plan& plan, const char* algorithm) {
-    const auto report = verify::plan(spec, to_spec(plan, cluster));
-    INFO(algorithm << ": " << (report.ok ? std::string() : report.violations.front()));
-    REQUIRE(report.ok);
+    require_valid(spec, cluster, plan);
 }
 
 // A cluster with its own share of each constraint, of which some tasks wait.

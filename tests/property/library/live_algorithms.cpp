@@ -3,6 +3,7 @@
 // domains of other numbers. Results are valid, and equal to a rebuilt cluster's if they do not depend on an order.
 #include "support/instances.hpp"
 #include "support/membership_world.hpp"
+#include "support/plans.hpp"
 
 #include <gpusched/gpusched.hpp>
 
@@ -12,9 +13,7 @@ using namespace testing_support;
 namespace {
 
 void require_valid(const ClusterSpec& spec, const Cluster& cluster, const Plan& plan) {
-    const auto report = verify::plan(spec, to_spec(plan, cluster));
-    INFO((report.ok ? std::string() : report.violations.front()));
-    REQUIRE(report.ok);
+    require_valid(spec, cluster, plan);
     const auto after = apply(cluster, plan);
     for (const auto node : plan.vacated_nodes) REQUIRE(after.occupants(node) == 0);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes of up to 64 GPUs in every algorithm: answers hold, plans are verified, nothing takes forever.
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 
 #include <gpusched/gpusched.hpp>
 
@@ -126,9 +127,7 @@ ClusterSpec random_spec(Rng& rng) {
 }
 
 void check(const ClusterSpec& spec, const Plan& plan, const Cluster& cluster) {
-    const auto report = verify::plan(spec, to_spec(plan, cluster));
-    INFO((report.ok ? "" : report.violations.front()));
-    REQUIRE(report.ok);
+    testing_support::require_valid(spec, cluster, plan);
 }
 
 }  // namespace

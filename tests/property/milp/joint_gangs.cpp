@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several jobs at once against brute force over all counts of pods on all nodes.
 #include "support/catch.hpp"
+#include "support/plans.hpp"
 
 #include <gpusched/allocation/allocation.hpp>
 #include <gpusched/milp/milp.hpp>
-#include <gpusched/verify/plan.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -109,9 +109,7 @@ TEST_CASE("1,500 joint allocations: valid, never worse than sorted by size, most
         Plan plan;
         for (const auto& a : joint.jobs)
             for (const auto& p : a.pods) plan.placements.push_back(p);
-        const auto report = verify::plan(r.with.cluster.to_spec(), to_spec(plan, r.with.cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(r.with.cluster.to_spec(), r.with.cluster, plan);
         for (const auto& a : joint.jobs) REQUIRE((a.placed ? !a.pods.empty() : !a.reason.empty()));
         const auto again = allocate_many(r.with.cluster, r.jobs, {.seed = seed, .iterations = 300});
         REQUIRE(again.entropy == joint.entropy);
@@ -178,9 +176,7 @@ TEST_CASE("2,000 searches that end early count exactly the jobs that they place"
             }
             REQUIRE(found->placed == placed);
             REQUIRE(found->entropy == Catch::Approx(entropy / all).margin(1e-9));
-            const auto report = verify::plan(r.with.cluster.to_spec(), to_spec(plan, r.with.cluster));
-            INFO((report.ok ? "" : report.violations.front()));
-            REQUIRE(report.ok);
+            testing_support::require_valid(r.with.cluster.to_spec(), r.with.cluster, plan);
             // A job that is left out does not fit next to the others.
             const auto after = apply(r.with.cluster, plan);
             for (std::size_t j = 0; j < x.jobs.size(); ++j)

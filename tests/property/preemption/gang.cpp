@@ -2,11 +2,11 @@
 // Gangs of preemptors against brute force: all sets of victims of a domain, with every way to place the pods beside the rest.
 #include "support/instances.hpp"
 #include "support/mixed_gangs.hpp"
+#include "support/plans.hpp"
 #include "support/policies.hpp"
 #include "support/subgroups.hpp"
 
 #include <gpusched/preemption/preemption.hpp>
-#include <gpusched/verify/plan.hpp>
 
 using namespace gpusched;
 using namespace gpusched::preemption;
@@ -188,9 +188,7 @@ TEST_CASE("4,000 gangs of preemptors: valid, never better than brute force, most
             const auto& d = *result.decision;
             REQUIRE(result.reason.empty());
             REQUIRE(best);
-            const auto report = verify::plan(x.spec, to_spec(to_plan(d, x.pods), cluster));
-            INFO((report.violations.empty() ? "" : report.violations.front()));
-            REQUIRE(report.ok);
+            testing_support::require_valid(x.spec, cluster, to_plan(d, x.pods));
             const auto whole = losses(x, d.victims);
             REQUIRE(whole);
             const auto& key = *whole;
@@ -299,9 +297,7 @@ TEST_CASE("6,000 gangs of preemptors keep min_members of their own jobs, and are
             if (of_one_size) REQUIRE(found.has_value() == (!incomplete && room >= std::ssize(x.pods)));
             ++seen[found ? "finds room" : "finds none"];
             if (!found) continue;
-            const auto report = verify::plan(x.spec, to_spec(to_plan(*found, x.pods), cluster));
-            INFO((report.ok ? "" : report.violations.front()));
-            REQUIRE(report.ok);
+            testing_support::require_valid(x.spec, cluster, to_plan(*found, x.pods));
             std::map<std::string, std::int64_t> gone;
             for (const auto victim : found->victims) {
                 const auto& t = x.spec.tasks[index(victim)];
@@ -341,10 +337,7 @@ TEST_CASE("4,000 gangs of two and three shapes evict no task if they fit without
         if (!found.decision) continue;
         const auto& d = *found.decision;
         if (possible) REQUIRE(std::tuple(d.cost, d.lost_gangs) == std::tuple(0, 0));
-        const auto report =
-            verify::plan(with.cluster.to_spec(), to_spec(to_plan(d, with.pods), with.cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(with.cluster.to_spec(), with.cluster, to_plan(d, with.pods));
     }
     for (const char* kind : {"fits", "evicts", "none"}) {
         INFO(kind);

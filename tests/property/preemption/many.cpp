@@ -2,12 +2,12 @@
 // Nodes with more than 64 potential victims: bystanders who free nothing change no answer, and hundreds of fractions are
 // chosen from as an enumeration of all sets of GPUs, and the rules of the linear policies, say.
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/policies.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/core/order.hpp>
 #include <gpusched/preemption/preemption.hpp>
-#include <gpusched/verify/plan.hpp>
 
 using namespace gpusched;
 using namespace gpusched::preemption;
@@ -196,9 +196,7 @@ TEST_CASE("hundreds of fractions: the optimum, the rules of the linear policies,
             const auto found = preempt(cluster, p, {.policy = policy});
             REQUIRE(found.proven);
             REQUIRE(found.decision);
-            const auto report = verify::plan(spec, to_spec(to_plan(*found.decision, p), cluster));
-            INFO((report.ok ? "" : report.violations.front()));
-            REQUIRE(report.ok);
+            testing_support::require_valid(spec, cluster, to_plan(*found.decision, p));
             return *found.decision;
         };
         const auto imp = ask(Policy::imp);

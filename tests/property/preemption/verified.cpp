@@ -2,11 +2,11 @@
 // Never an eviction without a verified placement: all policies, on random snapshots with every kind of constraint on random
 // topologies, judged by the naive rules of reference.hpp and by the checker of plans.
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/policies.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/preemption/preemption.hpp>
-#include <gpusched/verify/plan.hpp>
 
 using namespace gpusched;
 using namespace gpusched::preemption;
@@ -182,9 +182,7 @@ TEST_CASE("no policy evicts without a valid placement, and all find one if it ex
                 }
                 const auto plan = to_plan(d, task);
                 if (!spec.tasks[t].cpu_local) {  // plans cannot be judged by cores
-                    const auto report = verify::plan(spec, to_spec(plan, cluster));
-                    INFO((report.violations.empty() ? "" : report.violations.front()));
-                    REQUIRE(report.ok);
+                    testing_support::require_valid(spec, cluster, plan);
                 }
                 REQUIRE(apply(cluster, plan).node_of(task) == d.node);
                 (d.victims.empty() ? fits : evicting[policy.name()]) += 1;
@@ -216,9 +214,7 @@ TEST_CASE("no policy evicts without a valid placement, and all find one if it ex
                     asked.tasks[t].hardware_affinity = {
                         {numa ? HardwareLevel::numa : HardwareLevel::socket, HardwareQos::guaranteed}};
                 }
-                const auto report = verify::plan(asked, to_spec(to_plan(*result.decision, task), cluster));
-                INFO((report.violations.empty() ? "" : report.violations.front()));
-                REQUIRE(report.ok);
+                testing_support::require_valid(asked, cluster, to_plan(*result.decision, task));
             }
         }
         // Gangs: the pending members of a job, or any pending tasks.
@@ -238,9 +234,7 @@ TEST_CASE("no policy evicts without a valid placement, and all find one if it ex
         REQUIRE(cluster.same_placement(untouched));
         REQUIRE(gang.decision.has_value() == gang.reason.empty());
         if (!gang.decision) continue;
-        const auto report = verify::plan(spec, to_spec(to_plan(*gang.decision, pods), cluster));
-        INFO("gang: " << (report.violations.empty() ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(spec, cluster, to_plan(*gang.decision, pods));
         evicting["gang"] += !gang.decision->victims.empty();
     }
     std::string text;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proofs and binding limits of admission with limits, budgets, Standby tasks or many small tasks.
 #include "support/catch.hpp"
+#include "support/plans.hpp"
 
 #include <gpusched/admission/admission.hpp>
 #include <gpusched/allocation/job_request.hpp>
-#include <gpusched/verify/plan.hpp>
 
 using namespace gpusched;
 using namespace gpusched::admission;
@@ -48,9 +48,7 @@ Admission checked(const ClusterSpec& spec, const std::vector<std::string>& pods,
     for (const auto& name : pods) ids.push_back(cluster.find_task(name));
     auto made = admit(cluster, ids, options);
     if (!made.broken_budgets.empty()) return made;
-    const auto report = verify::plan(spec, to_spec(made.plan, cluster));
-    INFO((report.ok ? std::string() : report.violations.front()));
-    REQUIRE(report.ok);
+    testing_support::require_valid(spec, cluster, made.plan);
     return made;
 }
 

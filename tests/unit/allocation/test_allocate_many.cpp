@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 
 #include <gpusched/allocation/allocation.hpp>
 #include <gpusched/verify/plan.hpp>
@@ -87,9 +88,7 @@ TEST_CASE("no job stays after the job that it must be near has left") {
                 jobs[static_cast<std::size_t>(spec.tasks[index(task)].job.back() - '0')].pods.push_back(task);
         INFO("seed " << seed);
         const auto found = allocate_many(cluster, jobs, {.seed = seed, .iterations = 200});
-        const auto report = verify::plan(spec, to_spec(to_plan(found), cluster));
-        INFO((report.ok ? std::string() : report.violations.front()));
-        CHECK(report.ok);
+        testing_support::require_valid(spec, cluster, to_plan(found));
         CHECK(found.order.size() == static_cast<std::size_t>(found.placed));
         several += found.placed > 1;
     }
