@@ -11,7 +11,8 @@ using namespace testing_support;
 
 namespace {
 
-void require_valid(const ClusterSpec& spec, const Cluster& cluster, const Plan& plan, const char* algorithm) {
+void check(const ClusterSpec& spec, const Cluster& cluster, const Plan& plan, const char* algorithm) {
+    INFO(algorithm);
     require_valid(spec, cluster, plan);
 }
 
@@ -66,7 +67,7 @@ TEST_CASE("Plans on generated clusters with every constraint are valid") {
         for (const auto preset :
              {consolidation::Preset::ipc, consolidation::Preset::fast, consolidation::Preset::best}) {
             const auto result = consolidation::consolidate(cluster, {.preset = preset, .seed = seed});
-            require_valid(spec, cluster, result.plan, "consolidate");
+            check(spec, cluster, result.plan, "consolidate");
             seen["vacated"] += result.plan.vacated_nodes.size();
             for (const auto& move : result.plan.moves) {
                 const auto& terms = cluster.inventory().terms(move.task);
@@ -89,7 +90,7 @@ TEST_CASE("Plans on generated clusters with every constraint are valid") {
                 if (!found) continue;
                 Plan plan;
                 plan.placements.push_back({task, found->node, found->gpus});
-                require_valid(spec, cluster, plan, ranker);
+                check(spec, cluster, plan, ranker);
                 ++seen["placed"];
             }
             for (const auto policy : testing_support::all_policies()) {
@@ -97,7 +98,7 @@ TEST_CASE("Plans on generated clusters with every constraint are valid") {
                 if (policy == preemption::Policy::imp)
                     REQUIRE((followed.decide(cluster, task) != nullptr) == result.decision.has_value());
                 if (!result.decision) continue;
-                require_valid(spec, cluster, preemption::to_plan(*result.decision, task), enum_name(policy));
+                check(spec, cluster, preemption::to_plan(*result.decision, task), enum_name(policy));
                 seen["evicted"] += result.decision->victims.size();
             }
         }
@@ -106,18 +107,18 @@ TEST_CASE("Plans on generated clusters with every constraint are valid") {
             if (jobs.size() == 8) break;
             jobs.push_back({pods, {}});
             const auto alone = allocation::allocate(cluster, pods);
-            require_valid(spec, cluster, allocation::to_plan(alone), "allocate");
+            check(spec, cluster, allocation::to_plan(alone), "allocate");
             seen["allocated"] += alone.placed;
             const auto made = admission::admit(cluster, pods, {.evictions = false});
-            require_valid(spec, cluster, made.plan, "admit");
+            check(spec, cluster, made.plan, "admit");
             seen["with moves"] += !made.plan.moves.empty();
             const auto gang = preemption::preempt_gang(cluster, pods, {.policy = preemption::Policy::spot});
             if (!gang.decision) continue;
-            require_valid(spec, cluster, preemption::to_plan(*gang.decision, pods), "preempt_gang");
+            check(spec, cluster, preemption::to_plan(*gang.decision, pods), "preempt_gang");
             seen["gang victims"] += gang.decision->victims.size();
         }
         const auto together = allocation::allocate_many(cluster, jobs, {.seed = seed, .iterations = 100});
-        require_valid(spec, cluster, allocation::to_plan(together), "allocate_many");
+        check(spec, cluster, allocation::to_plan(together), "allocate_many");
         seen["jobs together"] += static_cast<std::size_t>(together.placed);
     }
     for (const char* kind :

@@ -12,7 +12,7 @@ using namespace testing_support;
 
 namespace {
 
-void require_valid(const ClusterSpec& spec, const Cluster& cluster, const Plan& plan) {
+void require_vacates(const ClusterSpec& spec, const Cluster& cluster, const Plan& plan) {
     require_valid(spec, cluster, plan);
     const auto after = apply(cluster, plan);
     for (const auto node : plan.vacated_nodes) REQUIRE(after.occupants(node) == 0);
@@ -64,7 +64,7 @@ TEST_CASE("Algorithms give the same results on a changed cluster and on a rebuil
             options.preset = preset;
             options.seed = seed;
             const auto result = consolidation::consolidate(live, options);
-            require_valid(spec, live, result.plan);
+            require_vacates(spec, live, result.plan);
             vacated += result.plan.vacated_nodes.size();
         }
         allocation::PlaceOptions best_fit;
@@ -95,12 +95,12 @@ TEST_CASE("Algorithms give the same results on a changed cluster and on a rebuil
                     REQUIRE((index.decide(live, task) != nullptr) == a.decision.has_value());
                 if (!a.decision) continue;
                 REQUIRE(a.decision->victims.size() == b.decision->victims.size());
-                require_valid(without_budgets, live, preemption::to_plan(*a.decision, task));
+                require_vacates(without_budgets, live, preemption::to_plan(*a.decision, task));
                 evicted += a.decision->victims.size();
             }
             const std::vector<TaskId> pods{task};
             const auto allocation = allocation::allocate(live, pods);
-            require_valid(spec, live, allocation::to_plan(allocation));
+            require_vacates(spec, live, allocation::to_plan(allocation));
             allocated += allocation.pods.size();
         }
     }

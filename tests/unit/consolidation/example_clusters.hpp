@@ -55,6 +55,16 @@ inline ClusterSpec generated(std::int64_t nodes = 600, std::uint64_t seed = 7) {
     return sim::generate_cluster({.nodes = nodes, .seed = seed});
 }
 
+/// The plan of ordered moves.
+inline Plan plan_of(const Cluster& before, const con::WaveOrder& order) {
+    Plan plan;
+    plan.waves = order.waves;
+    plan.moves = order.moves;
+    for (const auto node : before.nodes())
+        if (before.occupants(node) > 0 && order.after.occupants(node) == 0) plan.vacated_nodes.push_back(node);
+    return plan;
+}
+
 inline verify::Report check(const ClusterSpec& spec, const Cluster& cluster, const Plan& plan) {
     return verify::plan(spec, to_spec(plan, cluster));
 }

@@ -4,22 +4,6 @@
 
 using namespace testing_support;
 
-TEST_CASE("a preset is a set of policies and nothing else") {
-    const auto cluster = Cluster::build(generated());
-    const auto same = [&](const con::Result& a, const con::Result& b) {
-        CHECK(a.plan == b.plan);
-        CHECK(a.stats == b.stats);
-    };
-    same(con::consolidate(cluster, {.preset = con::Preset::ipc}),
-         con::consolidate(cluster, con::presets::ipc()));
-    same(con::consolidate(cluster, {.preset = con::Preset::fast}),
-         con::consolidate(cluster, con::presets::fast()));
-    same(con::consolidate(cluster, {.preset = con::Preset::best}),
-         con::consolidate(cluster, con::presets::best()));
-    same(con::consolidate(cluster, {.preset = con::Preset::fast, .objective = con::Objective::nodes}),
-         con::consolidate(cluster, con::presets::fast(con::UnitWeight{})));
-}
-
 TEST_CASE("limits of the options reach every acceptance that takes them, in one way") {
     const auto cluster = Cluster::build(generated());
     std::vector<NodeId> half;
