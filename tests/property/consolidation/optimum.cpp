@@ -187,10 +187,10 @@ TEST_CASE("best reaches the optimum in 95 of 100 tiny clusters and never beats i
                 else
                     missed += " " + std::to_string(seed);
             });
-            INFO(enum_name(objective) << ", " << family.name << ": " << reached << " of " << positive
-                                      << ", missed for seeds" << missed << "; " << opened
-                                      << " plans open nodes, " << refilled
-                                      << " let a node run empty and use it again");
+            INFO(enum_name(objective)
+                 << ", " << family.name << ": " << reached << " of " << positive << ", missed for seeds"
+                 << missed << "; " << opened << " plans open nodes, " << refilled
+                 << " let a node run empty and use it again");
             CHECK(reached * 100 >= positive * 95);
             CHECK(positive > instances(family.positive));
             CHECK(opened >= instances(family.opened));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // 10,000 random small clusters: the checker accepts every plan of every preset, and applying it agrees.
-#include "support/instances.hpp"
 #include "support/plans.hpp"
+#include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>

@@ -404,7 +404,7 @@ class Round {
     std::vector<BackendStatus> failing_ = std::vector<BackendStatus>(4, BackendStatus::ok);  ///< guards
     std::vector<Observed> observed_;
     std::array<std::vector<MigInstance>, 2> foreign_{};
-    std::int64_t since_start_ = 0;             ///< windows
+    std::int64_t since_start_ = 0;                     ///< windows
     std::vector<HostTenant> first_ = o_.host.tenants;  ///< as configured, whatever restarts found
     std::uint64_t regime_ = 0;
     StepResult out_{};
@@ -457,8 +457,8 @@ TEST_CASE("I20 a line for every action and every suppressed trigger") { holds(20
 
 TEST_CASE("every kind of action, every row of the table and every state occurs") {
     const auto &paper = findings(false), &ours = findings(true);
-    for (const auto kind : {ActionKind::throttle_io, ActionKind::release_io, ActionKind::set_quota, ActionKind::pin,
-                            ActionKind::reconfigure}) {
+    for (const auto kind : {ActionKind::throttle_io, ActionKind::release_io, ActionKind::set_quota,
+                            ActionKind::pin, ActionKind::reconfigure}) {
         INFO(enum_name(kind));
         CHECK(paper.kinds.at(kind) > testing_support::instances(50));
         CHECK(ours.kinds.at(kind) > testing_support::instances(50));

@@ -17,11 +17,12 @@ struct Random {
     explicit Random(Rng& rng) {
         const auto nodes = rng.between(2, 4);
         for (int n = 0; n < nodes; ++n) {
-            NodeSpec node{.name = "n" + std::to_string(n), .gpu_model = rng.chance(0.7) ? "A" : "B"};
-            node.gpu_count = rng.between(2, 4);
-            node.cpu_milli = 1000 * rng.between(4, 10);
-            node.memory_mib = rng.between(4, 12);
-            node.schedulable = !rng.chance(0.1);
+            NodeSpec node{.name = "n" + std::to_string(n),
+                          .gpu_model = rng.chance(0.7) ? "A" : "B",
+                          .gpu_count = rng.between(2, 4),
+                          .cpu_milli = 1000 * rng.between(4, 10),
+                          .memory_mib = rng.between(4, 12),
+                          .schedulable = !rng.chance(0.1)};
             spec.nodes.push_back(node);
         }
         for (int t = 0, count = static_cast<int>(rng.between(2, 6)); t < count; ++t) {

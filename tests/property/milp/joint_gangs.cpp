@@ -134,9 +134,10 @@ TEST_CASE("2,000 searches that end early count exactly the jobs that they place"
         Rng rng(seed + 5'000'000);
         Instance x;
         for (int n = 0, nodes = static_cast<int>(rng.between(3, 7)); n < nodes; ++n) {
-            NodeSpec node{.name = "n" + std::to_string(n), .gpu_model = "A"};
-            node.gpu_count = std::int64_t{1} << rng.between(1, 3);
-            node.network = {"s" + std::to_string(rng.below(3))};
+            NodeSpec node{.name = "n" + std::to_string(n),
+                          .gpu_model = "A",
+                          .gpu_count = std::int64_t{1} << rng.between(1, 3),
+                          .network = {"s" + std::to_string(rng.below(3))}};
             x.spec.nodes.push_back(node);
         }
         for (int j = 0, jobs = static_cast<int>(rng.between(2, 6)); j < jobs; ++j) {

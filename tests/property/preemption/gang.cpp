@@ -24,9 +24,11 @@ Instance random_instance(Rng& rng) {
     spec.now = 1000;
     const auto nodes = rng.between(2, 5);
     for (int n = 0; n < nodes; ++n) {
-        NodeSpec node{.name = "n" + std::to_string(n), .gpu_model = "A", .gpu_count = rng.between(2, 4)};
-        node.cpu_milli = 8000;
-        node.memory_mib = 16;
+        NodeSpec node{.name = "n" + std::to_string(n),
+                      .gpu_model = "A",
+                      .gpu_count = rng.between(2, 4),
+                      .cpu_milli = 8000,
+                      .memory_mib = 16};
         if (!rng.chance(0.1)) node.network = {"s" + std::to_string(rng.below(2))};
         if (rng.chance(0.5)) {
             Hardware hardware;
@@ -241,10 +243,11 @@ Instance random_growing_jobs(Rng& rng, bool of_one_size) {
     }
     const auto pods = rng.between(1, 5);
     for (int i = 0; i < pods; ++i) {
-        TaskSpec pod{.name = "p" + std::to_string(i), .job = rng.chance(0.8) ? "j0" : some_job()};
-        pod.gpu_count = of_one_size ? 1 : rng.between(1, 2);
-        pod.priority = 10;
-        pod.priority_class = PriorityClass::hp;
+        TaskSpec pod{.name = "p" + std::to_string(i),
+                     .job = rng.chance(0.8) ? "j0" : some_job(),
+                     .gpu_count = of_one_size ? 1 : rng.between(1, 2),
+                     .priority = 10,
+                     .priority_class = PriorityClass::hp};
         x.pods.push_back(make_id<TaskId>(spec.tasks.size()));
         spec.tasks.push_back(pod);
     }

@@ -177,8 +177,8 @@ TEST_CASE("the index equals one rebuilt from scratch at every step, while nodes 
                     ++seen["jobs change"];
                 }
                 if (!spec.budgets.empty()) {
-                    auto budget =
-                        live.cluster().budget_spec(static_cast<std::uint32_t>(rng.below(spec.budgets.size())));
+                    auto budget = live.cluster().budget_spec(
+                        static_cast<std::uint32_t>(rng.below(spec.budgets.size())));
                     budget.allowed_down = rng.between(0, 2);
                     live.cluster_.update_budget(budget);
                 }
@@ -212,16 +212,16 @@ TEST_CASE("the index equals one rebuilt from scratch at every step, while nodes 
             }
         }
     }
-    for (const auto& [kind, least] : std::initializer_list<std::pair<const char*, std::int64_t>>{
-             {"decisions", 6000},
-             {"evictions", 600},
-             {"evictions elsewhere", 50},
-             {"broken budgets", 50},
-             {"run again", 50},
-             {"places", 300},
-             {"arrivals", 50},
-             {"repairs", 5},
-             {"jobs change", 300}}) {
+    for (const auto& [kind, least] :
+         std::initializer_list<std::pair<const char*, std::int64_t>>{{"decisions", 6000},
+                                                                     {"evictions", 600},
+                                                                     {"evictions elsewhere", 50},
+                                                                     {"broken budgets", 50},
+                                                                     {"run again", 50},
+                                                                     {"places", 300},
+                                                                     {"arrivals", 50},
+                                                                     {"repairs", 5},
+                                                                     {"jobs change", 300}}) {
         INFO(kind << ": " << seen[kind]);
         CHECK(seen[kind] > testing_support::instances(least));
     }
@@ -229,9 +229,7 @@ TEST_CASE("the index equals one rebuilt from scratch at every step, while nodes 
 
 TEST_CASE("a GPU that had failed in the snapshot can be repaired") {
     ClusterSpec spec;
-    NodeSpec node{.name = "n"};
-    node.gpu_count = 2;
-    node.failed_gpus = {0, 1};
+    NodeSpec node{.name = "n", .gpu_count = 2, .failed_gpus = {0, 1}};
     spec.nodes = {node};
     TaskSpec task{.name = "p"};
     task.gpu_count = 1;

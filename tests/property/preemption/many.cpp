@@ -33,11 +33,11 @@ ClusterSpec with_bystanders(const ClusterSpec& spec, Rng& rng) {
     for (const auto& node : spec.nodes) {
         if (rng.chance(0.3)) continue;
         for (std::int64_t i = 0, count = rng.between(60, 140); i < count; ++i) {
-            TaskSpec task{.name = "zz-" + node.name + "-" + std::to_string(i)};
-            task.priority = 999'999;
-            task.priority_class = PriorityClass::lp;
-            task.preemptible = true;
-            task.node = node.name;
+            TaskSpec task{.name = "zz-" + node.name + "-" + std::to_string(i),
+                          .priority = 999'999,
+                          .priority_class = PriorityClass::lp,
+                          .preemptible = true,
+                          .node = node.name};
             tasks.push_back(task);
         }
     }
@@ -50,16 +50,13 @@ ClusterSpec with_bystanders(const ClusterSpec& spec, Rng& rng) {
 ClusterSpec fractions(Rng& rng, int victims) {
     ClusterSpec spec;
     spec.now = 1000;
-    NodeSpec node{.name = "n"};
-    node.gpu_model = "A";
-    node.gpu_count = 8;
-    node.cpu_milli = 1'000'000;
-    node.memory_mib = 1'000'000;
+    NodeSpec node{
+        .name = "n", .gpu_model = "A", .gpu_count = 8, .cpu_milli = 1'000'000, .memory_mib = 1'000'000};
     spec.nodes = {node};
     for (int i = 0; i < victims; ++i) {
-        TaskSpec task{.name = "t" + std::to_string(rng.below(100'000)) + "." + std::to_string(i)};
-        task.gpu_count = 1;
-        task.gpu_share_milli = 8000 / (victims + 8);
+        TaskSpec task{.name = "t" + std::to_string(rng.below(100'000)) + "." + std::to_string(i),
+                      .gpu_count = 1,
+                      .gpu_share_milli = 8000 / (victims + 8)};
         task.cpu_milli = rng.between(1, 5) * 100;
         task.priority = rng.between(1, 90);
         task.priority_class = PriorityClass::lp;
@@ -71,10 +68,8 @@ ClusterSpec fractions(Rng& rng, int victims) {
         spec.tasks.push_back(task);
     }
     rng.shuffle(std::span(spec.tasks));
-    TaskSpec p{.name = "p"};
-    p.gpu_count = rng.between(1, 4);
-    p.priority = 100;
-    p.priority_class = PriorityClass::hp;
+    TaskSpec p{
+        .name = "p", .gpu_count = rng.between(1, 4), .priority = 100, .priority_class = PriorityClass::hp};
     spec.tasks.push_back(p);
     return spec;
 }

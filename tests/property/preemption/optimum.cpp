@@ -29,9 +29,8 @@ ClusterSpec random_bound_spec(Rng& rng) {
     for (std::uint64_t j = 0; j < jobs; ++j)
         spec.jobs.push_back({.name = "j" + std::to_string(j), .min_members = rng.between(0, 3)});
     for (std::uint64_t b = 0; b < budgets; ++b) {
-        BudgetSpec budget{.name = "b" + std::to_string(b)};
-        budget.allowed_down = rng.between(0, 2);
-        budget.broken = rng.chance(0.05);
+        BudgetSpec budget{
+            .name = "b" + std::to_string(b), .allowed_down = rng.between(0, 2), .broken = rng.chance(0.05)};
         if (rng.chance(0.4)) budget.groups = {"g" + std::to_string(rng.below(2))};
         for (const auto& task : spec.tasks)
             if (rng.chance(0.3)) budget.tasks.push_back(task.name);
@@ -118,8 +117,8 @@ bool may_leave(const ClusterSpec& spec, TaskId task, const TaskSpec& p, bool spo
 
 /// Every set of victims that gangs allow and that makes room, with how far it goes beyond budgets; and the nodes on which the
 /// preemptor fits without.
-std::pair<std::vector<Option>, std::set<NodeId>> enumerate(const ClusterSpec& spec, const Cluster& cluster, TaskId task,
-                                               bool spot, ScoreForm form) {
+std::pair<std::vector<Option>, std::set<NodeId>> enumerate(const ClusterSpec& spec, const Cluster& cluster,
+                                                           TaskId task, bool spot, ScoreForm form) {
     const auto& p = spec.tasks[index(task)];
     const double topology[] = {1, 0.5, 0};
     std::vector<TaskId> open;

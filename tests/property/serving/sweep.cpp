@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans by budget against a brute force over replicas at every budget, and against plans for that budget alone.
-#include "unit/serving/oracle.hpp"
 #include "support/instances.hpp"
+#include "unit/serving/oracle.hpp"
 
 using namespace gpusched;
 using namespace gpusched::serving;

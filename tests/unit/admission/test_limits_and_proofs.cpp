@@ -22,9 +22,10 @@ ClusterSpec nodes(const std::vector<int>& gpus, std::int64_t cpu_milli = 64000) 
 }
 
 TaskSpec& run(ClusterSpec& spec, const std::string& name, const std::string& node, std::vector<int> gpus) {
-    TaskSpec task{.name = name, .gpu_count = static_cast<std::int64_t>(gpus.size())};
-    task.node = node;
-    task.gpus = std::move(gpus);
+    TaskSpec task{.name = name,
+                  .gpu_count = static_cast<std::int64_t>(gpus.size()),
+                  .node = node,
+                  .gpus = std::move(gpus)};
     spec.tasks.push_back(task);
     return spec.tasks.back();
 }

@@ -360,10 +360,8 @@ TEST_CASE("a refusal is proven for one pod, and if the nodes without groups hold
     ClusterSpec spec;
     spec.nodes = {node("a", {}), node("b", {})};
     for (const char* const on : {"a", "b"}) {
-        TaskSpec task{.name = std::string("on-") + on, .gpu_count = 1};
-        task.node = on;
-        task.gpus = {0};
-        task.groups = {"g"};
+        TaskSpec task{
+            .name = std::string("on-") + on, .gpu_count = 1, .node = on, .gpus = {0}, .groups = {"g"}};
         spec.tasks.push_back(task);
     }
     struct Case {

@@ -87,11 +87,11 @@ TaskSpec task(std::string name, std::int64_t gpus, std::vector<int> held = {}) {
 }
 
 NodeSpec node(std::string name, int gpus, std::string model = "M") {
-    NodeSpec n{.name = std::move(name)};
-    n.gpu_model = std::move(model);
-    n.gpu_count = gpus;
-    n.cpu_milli = 64'000;
-    n.memory_mib = 1024;
+    NodeSpec n{.name = std::move(name),
+               .gpu_model = std::move(model),
+               .gpu_count = gpus,
+               .cpu_milli = 64'000,
+               .memory_mib = 1024};
     return n;
 }
 

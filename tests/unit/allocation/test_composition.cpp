@@ -25,9 +25,7 @@ ClusterSpec nodes(int count) {
 }
 
 TaskSpec task(std::string name, std::int64_t gpus) {
-    TaskSpec t;
-    t.name = std::move(name);
-    t.gpu_count = gpus;
+    TaskSpec t{.name = std::move(name), .gpu_count = gpus};
     return t;
 }
 

@@ -10,9 +10,11 @@ using namespace gpusched::allocation;
 namespace {
 
 NodeSpec node_with(const std::string& name, std::int64_t gpus, std::vector<std::string> network) {
-    NodeSpec node{.name = name, .gpu_count = gpus, .cpu_milli = 100'000};
-    node.memory_mib = 100;
-    node.network = std::move(network);
+    NodeSpec node{.name = name,
+                  .gpu_count = gpus,
+                  .cpu_milli = 100'000,
+                  .memory_mib = 100,
+                  .network = std::move(network)};
     return node;
 }
 

@@ -25,9 +25,7 @@ ClusterSpec nodes(int count, std::int64_t gpus = 8) {
 }
 
 TaskSpec task(std::string name, std::int64_t gpus, std::int64_t cores = 1) {
-    TaskSpec t;
-    t.name = std::move(name);
-    t.gpu_count = gpus;
+    TaskSpec t{.name = std::move(name), .gpu_count = gpus};
     t.cpu_milli = cores * 1000;
     return t;
 }

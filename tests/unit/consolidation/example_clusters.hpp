@@ -61,7 +61,8 @@ inline Plan plan_of(const Cluster& before, const con::WaveOrder& order) {
     plan.waves = order.waves;
     plan.moves = order.moves;
     for (const auto node : before.nodes())
-        if (before.occupants(node) > 0 && order.after.occupants(node) == 0) plan.vacated_nodes.push_back(node);
+        if (before.occupants(node) > 0 && order.after.occupants(node) == 0)
+            plan.vacated_nodes.push_back(node);
     return plan;
 }
 

@@ -46,7 +46,8 @@ TEST_CASE("a preset is a set of policies and nothing else, by type and by name")
             for (const bool clear : {false, true}) {
                 con::Options options{.seed = 7};
                 if (clear) options.clear = std::vector{NodeId{0}, NodeId{3}};
-                const auto by_type = con::consolidate(cluster, con::make_policies(preset, {}, objective), options);
+                const auto by_type =
+                    con::consolidate(cluster, con::make_policies(preset, {}, objective), options);
                 options.preset = preset;
                 options.objective = objective;
                 const auto by_name = con::consolidate(cluster, con::PolicyNames{}, options);
@@ -56,7 +57,8 @@ TEST_CASE("a preset is a set of policies and nothing else, by type and by name")
                 CHECK(by_type.plan == by_preset.plan);
                 CHECK(by_type.stats == by_preset.stats);
             }
-    const auto fast = con::consolidate(cluster, {.preset = con::Preset::fast, .objective = con::Objective::nodes});
+    const auto fast =
+        con::consolidate(cluster, {.preset = con::Preset::fast, .objective = con::Objective::nodes});
     CHECK(con::consolidate(cluster, con::presets::fast(con::UnitWeight{})).plan == fast.plan);
     CHECK(con::consolidate(cluster, con::presets::ipc()).plan ==
           con::consolidate(cluster, {.preset = con::Preset::ipc}).plan);

@@ -88,9 +88,10 @@ TEST_CASE("Moves for slots that the goal no longer needs are left out", "[replan
 
 /// A task on some GPUs of a node.
 TaskSpec placed(std::string name, std::string node, std::vector<int> gpus) {
-    TaskSpec task{.name = std::move(name), .gpu_count = static_cast<std::int64_t>(gpus.size())};
-    task.node = std::move(node);
-    task.gpus = std::move(gpus);
+    TaskSpec task{.name = std::move(name),
+                  .gpu_count = static_cast<std::int64_t>(gpus.size()),
+                  .node = std::move(node),
+                  .gpus = std::move(gpus)};
     return task;
 }
 

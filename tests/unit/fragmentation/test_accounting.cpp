@@ -11,9 +11,7 @@ namespace {
 
 TaskSpec running(PriorityClass priority_class, const char* node, std::vector<int> gpus, std::int64_t cores) {
     static int number = 0;
-    TaskSpec task{.name = "t" + std::to_string(number++)};
-    task.priority_class = priority_class;
-    task.node = node;
+    TaskSpec task{.name = "t" + std::to_string(number++), .priority_class = priority_class, .node = node};
     task.gpu_count = static_cast<std::int64_t>(gpus.size());
     task.gpus = std::move(gpus);
     task.cpu_milli = cores * 1000;

@@ -3,8 +3,8 @@
 #include "support/real_data.hpp"
 
 #include <dlfcn.h>
-#include <unistd.h>
 #include <gpusched/io/io.hpp>
+#include <unistd.h>
 
 #include <fstream>
 

@@ -117,10 +117,7 @@ TEST_CASE("a failed GPU is not vacated") {
                      .jobs = {}};
     spec.nodes[0].failed_gpus = {0};
     for (const auto* node : {"n0", "n1"}) {
-        TaskSpec task{.name = std::string("on ") + node};
-        task.gpu_count = 1;
-        task.node = node;
-        task.gpus = {1};
+        TaskSpec task{.name = std::string("on ") + node, .gpu_count = 1, .node = node, .gpus = {1}};
         spec.tasks.push_back(std::move(task));
     }
     const auto cluster = Cluster::build(spec);

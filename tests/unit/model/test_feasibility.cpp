@@ -19,10 +19,7 @@ ClusterSpec base() {
                               .memory_mib = 100,
                               .network = {"r", i < 2 ? "s0" : "s1"}});
     const auto add = [&](const char* name, const char* node) {
-        TaskSpec t{.name = name};
-        t.cpu_milli = 1'000;
-        t.memory_mib = 10;
-        t.gpu_count = 2;
+        TaskSpec t{.name = name, .cpu_milli = 1'000, .memory_mib = 10, .gpu_count = 2};
         if (node != nullptr) {
             t.node = node;
             t.gpus = {0, 1};

@@ -18,10 +18,10 @@ Cluster cluster() {
                               .cpu_milli = 8'000,
                               .memory_mib = 100});
     const auto add = [&](const char* name, std::optional<std::string> node, std::vector<int> gpus) {
-        TaskSpec t{.name = name};
-        t.cpu_milli = 1'000;
-        t.gpu_count = static_cast<std::int64_t>(gpus.size());
-        t.node = std::move(node);
+        TaskSpec t{.name = name,
+                   .cpu_milli = 1'000,
+                   .gpu_count = static_cast<std::int64_t>(gpus.size()),
+                   .node = std::move(node)};
         if (t.node) t.gpus = std::move(gpus);
         spec.tasks.push_back(t);
     };

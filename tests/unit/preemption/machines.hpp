@@ -9,10 +9,8 @@
 namespace testing_support {
 
 inline gpusched::NodeSpec machine(const std::string& name, const std::string& preset = "rtx4090x8") {
-    gpusched::NodeSpec node{.name = name};
-    node.gpu_model = "GPU";
-    node.gpu_count = 8;
-    node.hardware = gpusched::hardware_preset(preset);
+    gpusched::NodeSpec node{
+        .name = name, .gpu_model = "GPU", .gpu_count = 8, .hardware = gpusched::hardware_preset(preset)};
     node.cpu_milli = node.hardware->cores() * 1000;
     node.memory_mib = 1000;
     return node;
