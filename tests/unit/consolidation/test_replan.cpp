@@ -1,27 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Planning again from an earlier plan, with a goal.
-#include "support/catch.hpp"
+#include "support/plans.hpp"
 
 #include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/verify/plan.hpp>
 
 using namespace gpusched;
+using testing_support::common;
+using testing_support::Pairs;
+using testing_support::pairs;
 
 namespace replan_tests {
-
-using Pairs = std::set<std::pair<std::string, std::string>>;
-
-Pairs pairs(const PlanSpec& plan) {
-    Pairs out;
-    for (const auto& move : plan.moves) out.emplace(move.task, move.to);
-    return out;
-}
-
-std::size_t common(const PlanSpec& a, const PlanSpec& b) {
-    const auto first = pairs(a), second = pairs(b);
-    return static_cast<std::size_t>(
-        std::ranges::count_if(first, [&](const auto& move) { return second.contains(move); }));
-}
 
 /// Four nodes of 8 GPUs with one task of 2 on each, and one task of 1 more on c and d.
 ClusterSpec four_nodes() {

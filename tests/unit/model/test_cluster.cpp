@@ -242,7 +242,7 @@ TEST_CASE("a snapshot comes back as data, field by field") {
                .network_affinity = NetworkAffinity{1, NetworkMode::preferred},
                .hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}},
                .cpu_local = true,
-               .cores = {3, 4},
+               .cores = std::vector{3, 4},
                .move_cost = 5,
                .start_time = 6,
                .last_checkpoint_time = 7,

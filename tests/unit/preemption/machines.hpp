@@ -2,7 +2,7 @@
 // Small clusters for the tests of preemption.
 #pragma once
 
-#include "support/catch.hpp"
+#include "support/policies.hpp"
 
 #include <gpusched/preemption/preemption.hpp>
 
@@ -36,14 +36,6 @@ inline gpusched::TaskSpec pending(const std::string& name, std::int64_t gpus, st
     task.priority = priority;
     task.priority_class = gpusched::PriorityClass::hp;
     return task;
-}
-
-inline std::vector<std::string> names(const gpusched::Cluster& cluster,
-                                      const std::vector<gpusched::TaskId>& tasks) {
-    std::vector<std::string> out;
-    for (const auto task : tasks) out.push_back(cluster.name(task));
-    std::sort(out.begin(), out.end());
-    return out;
 }
 
 }  // namespace testing_support

@@ -289,18 +289,6 @@ TEST_CASE("Managed fields of many megabytes do not matter", "[io][kubernetes]") 
     CHECK(reading.cluster.tasks.size() == 1);
 }
 
-TEST_CASE("Readers of snapshots name the import that reads Kubernetes objects", "[io][kubernetes]") {
-    const auto refused = [](const std::string& text, const std::string& words) {
-        CHECK_THROWS_MESSAGE(io::cluster_from_json(text, "c.json"), InvalidInput, words);
-    };
-    refused(list({node("n0")}),
-            "c.json 'gpusched.cluster' Kubernetes 'List' `gpusched import kubernetes` io::read_kubernetes "
-            "gs.io.read_kubernetes");
-    refused("# nodes\napiVersion: v1\nkind: List\n", "`gpusched import kubernetes`");
-    refused("x: 1", "c.json not JSON document");
-    refused("{}", "c.json 'format' missing");
-}
-
 TEST_CASE("A report as JSON", "[io][kubernetes]") {
     io::ReadingReport report;
     report.rows.push_back({"Pod", "x", io::Fidelity::approximated, io::Errs::too_lax, 2, "how", {"a"}});
