@@ -2,40 +2,14 @@
 // The invariants I1 to I20 of docs/control.md, each by name, over 260,000 windows of random signals, failures, layouts and
 // options, for the paper's policy and for ours (`predict`), the controller being killed and started again now and then. One
 // run of each looks at all of them; every test case asks for its own, and that it was put to the test often enough.
+#include "support/allocations.hpp"
 #include "support/control_findings.hpp"
 #include "support/control_signals.hpp"
 #include "support/instances.hpp"
 
-#include <new>
-
 using namespace gpusched;
 using namespace gpusched::control;
 using namespace gpusched::test;
-
-namespace {
-std::size_t allocations = 0;
-bool counting = false;
-}  // namespace
-
-// All forms, so that no memory of one allocator comes to the other, whatever else replaces some of them.
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-    if (counting) ++allocations;
-    return std::malloc(size == 0 ? 1 : size);
-}
-[[gnu::noinline]] void* operator new(std::size_t size) {
-    if (void* p = operator new(size, std::nothrow)) return p;
-    throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new[](std::size_t size, const std::nothrow_t&) noexcept {
-    return operator new(size, std::nothrow);
-}
-[[gnu::noinline]] void* operator new[](std::size_t size) { return operator new(size); }
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete[](void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete[](void* p, std::size_t) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete[](void* p, const std::nothrow_t&) noexcept { std::free(p); }
 
 namespace {
 const int rounds = testing_support::instances(260);
@@ -87,11 +61,9 @@ class Round {
                     limits_[static_cast<std::size_t>(t.lease.offender)] = 0;
             host_.fill(seen);
             const auto before = state_;
-            allocations = 0;
-            counting = true;
+            const auto allocated = testing_support::allocations.load();
             step(state_, seen, o_, out_);
-            counting = false;
-            look(18, ++since_start_ <= 3 || allocations == 0, "an allocation");
+            look(18, ++since_start_ <= 3 || testing_support::allocations == allocated, "an allocation");
             ++f_.steps;
             line.clear();
             append_audit_line(line, seen, state_, out_, hash);

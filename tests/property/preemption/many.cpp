@@ -12,17 +12,11 @@
 using namespace gpusched;
 using namespace gpusched::preemption;
 using testing_support::instances;
+using testing_support::names;
 
 namespace {
 
 const auto policies = testing_support::all_policies();
-
-std::vector<std::string> names(const Cluster& cluster, const std::vector<TaskId>& tasks) {
-    std::vector<std::string> out;
-    for (const auto task : tasks) out.push_back(cluster.name(task));
-    std::sort(out.begin(), out.end());
-    return out;
-}
 
 constexpr std::int64_t bystander_cost = 1'000'000'000'000;
 
@@ -240,7 +234,7 @@ TEST_CASE("hundreds of fractions: the optimum, the rules of the linear policies,
         std::sort(leaving.begin(), leaving.end());
         REQUIRE(ask(Policy::reprieve).victims == leaving);
         // In a user-defined order until the preemptor fits; then the last ones come back first if possible.
-        const auto key = [](TaskId x) { return static_cast<std::int64_t>(index(x)) * 7 % 5; };
+        const auto key = [&](TaskId x) { return testing_support::Scattered{}(cluster, x, 0); };
         std::vector<TaskId> gone;
         for (const auto task : prefix(key)) {
             gone.push_back(task);
@@ -252,7 +246,7 @@ TEST_CASE("hundreds of fractions: the optimum, the rules of the linear policies,
             if (free(fewer)) gone = fewer;
         }
         std::sort(gone.begin(), gone.end());
-        REQUIRE(ask([&](const Cluster&, TaskId x, std::int64_t) { return key(x); }).victims == gone);
+        REQUIRE(ask(testing_support::Scattered{}).victims == gone);
         // The same state with another past, also with a truncated search.
         auto shuffled = order;
         rng.shuffle(std::span(shuffled));

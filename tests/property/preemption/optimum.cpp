@@ -3,6 +3,7 @@
 // GPUs and fractions, CPU, memory, local cores, Standby lenders, LP borrowers, priorities of any sign, gangs and disruption budgets.
 #include "support/crowded_nodes.hpp"
 #include "support/instances.hpp"
+#include "support/policies.hpp"
 #include "support/subgroups.hpp"
 
 #include <gpusched/core/order.hpp>
@@ -212,13 +213,6 @@ void check_plan(const ClusterSpec& spec, const Cluster& cluster, const Plan& pla
     for (const auto& violation : report.violations) REQUIRE(violation.find("budgets: ") != std::string::npos);
 }
 
-/// A user-defined order, independent of the obstacles.
-struct Scattered {
-    std::int64_t operator()(const Cluster&, TaskId victim, std::int64_t) const {
-        return static_cast<std::int64_t>(index(victim)) * 7 % 5;
-    }
-};
-
 }  // namespace
 
 TEST_CASE("exact policies find the best of all victim sets, with and without gangs and budgets") {
@@ -243,7 +237,7 @@ TEST_CASE("exact policies find the best of all victim sets, with and without gan
             const bool fits = !fitting.empty();
             const bool nobody = spot && p.priority_class == PriorityClass::lp;
             std::vector<VictimPolicy> policies{Policy::imp, Policy::exhaustive, Policy::reprieve,
-                                               Policy::first_fit, Scattered{}};
+                                               Policy::first_fit, testing_support::Scattered{}};
             if (spot) policies = {Policy::spot_exact, Policy::spot};
             std::int64_t least_over = INT64_MAX;
             for (const auto& o : options) least_over = std::min(least_over, o.over);

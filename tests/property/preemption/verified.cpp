@@ -118,15 +118,8 @@ reference::State without(const ClusterSpec& spec, Leaves&& leaves) {
     return state;
 }
 
-/// A user-defined order, independent of the obstacles.
-struct Scattered {
-    std::int64_t operator()(const Cluster&, TaskId victim, std::int64_t) const {
-        return static_cast<std::int64_t>(index(victim)) * 7 % 5;
-    }
-};
-
 const auto policies = [] {
-    std::vector<VictimPolicy> found{Scattered{}};
+    std::vector<VictimPolicy> found{testing_support::Scattered{}};
     for (const auto policy : testing_support::all_policies()) found.emplace_back(policy);
     return found;
 }();
