@@ -15,6 +15,13 @@ inline std::filesystem::path real_data(const std::string& folder) {
     return root / folder;
 }
 
+/// Is the file or folder here? Says so if it is not.
+inline bool is_here(const std::filesystem::path& path) {
+    const bool found = std::filesystem::exists(path);
+    if (!found) WARN("not here: " << path.string() << "; set GPUSCHED_DATA");
+    return found;
+}
+
 /// Its files with such an extension, sorted; empty when it is not here.
 inline std::vector<std::filesystem::path> real_files(const std::string& folder,
                                                      const std::string& extension) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Consolidation models against brute force over all placements, judged by rules written down here.
 #include "support/instances.hpp"
+#include "support/solvers.hpp"
 
 #include <gpusched/core/rng.hpp>
 #include <gpusched/milp/milp.hpp>
@@ -262,10 +263,7 @@ TEST_CASE("consolidation models of 200 random clusters have the documented size"
 }
 
 TEST_CASE("consolidation models of 200 random clusters equal brute force, in both forms") {
-    if (available_solvers().empty()) {
-        WARN("no solver: not checked");
-        return;
-    }
+    if (testing_support::lacks_solver()) return;
     Rng rng(11);
     int vacated = 0;
     for (int i = 0; i < testing_support::instances(200); ++i) {
@@ -303,10 +301,7 @@ TEST_CASE("consolidation models of 200 random clusters equal brute force, in bot
 }
 
 TEST_CASE("fewest moves that vacate so many GPUs equal brute force, in both forms") {
-    if (available_solvers().empty()) {
-        WARN("no solver: not checked");
-        return;
-    }
+    if (testing_support::lacks_solver()) return;
     Rng rng(12);
     int compared = 0, impossible = 0;
     for (int i = 0; i < 100; ++i) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joint allocation over switches against brute force: all counts of pods of all jobs on all switches.
-#include "support/catch.hpp"
+#include "support/solvers.hpp"
 
 #include <gpusched/core/rng.hpp>
 #include <gpusched/milp/milp.hpp>
@@ -53,10 +53,7 @@ std::pair<int, double> brute_force(const JointProblem& p) {
 }  // namespace
 
 TEST_CASE("joint allocations of 150 random problems equal brute force") {
-    if (available_solvers().empty()) {
-        WARN("no solver: not checked");
-        return;
-    }
+    if (testing_support::lacks_solver()) return;
     Rng rng(3);
     int partly = 0;
     for (int i = 0; i < 150; ++i) {
@@ -228,10 +225,7 @@ TEST_CASE("joint problems reject constraints outside the model") {
 }
 
 TEST_CASE("joint allocations of 200 random clusters with scarce cores equal brute force over nodes") {
-    if (available_solvers().empty()) {
-        WARN("no solver: not checked");
-        return;
-    }
+    if (testing_support::lacks_solver()) return;
     int partly = 0, by_cores = 0;
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         Rng rng(seed + 77);
@@ -290,10 +284,7 @@ TEST_CASE("joint allocations of HP and LP jobs with Standby tasks place as many 
     auto standby = hp;
     standby.standby = true;
     const TaskSpec kinds[]{hp, lp};
-    if (available_solvers().empty()) {
-        WARN("no solver: not checked");
-        return;
-    }
+    if (testing_support::lacks_solver()) return;
     int partly = 0, borrowed = 0;
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         Rng rng(seed + 313);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several jobs at once against brute force over all counts of pods on all nodes.
-#include "support/catch.hpp"
 #include "support/plans.hpp"
+#include "support/solvers.hpp"
 
 #include <gpusched/allocation/allocation.hpp>
 #include <gpusched/milp/milp.hpp>
@@ -192,10 +192,7 @@ TEST_CASE("2,000 searches that end early count exactly the jobs that they place"
 }
 
 TEST_CASE("60 larger joint allocations against the optimum of the integer programme") {
-    if (milp::available_solvers().empty()) {
-        WARN("no solver: not checked");
-        return;
-    }
+    if (testing_support::lacks_solver()) return;
     int optimal = 0, sorted_optimal = 0, left_out = 0;
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
         Rng rng(seed + 1'000'000);

@@ -117,12 +117,8 @@ TEST_CASE("texts without a topology of NCCL are refused", "[io]") {
 
 TEST_CASE("real topologies of NCCL and RCCL", "[io]") {
     if (!io::reads_xml()) return;
+    if (!testing_support::is_here(testing_support::real_data("nccl-topo"))) return;
     const auto files = testing_support::real_files("nccl-topo", ".xml");
-    if (files.empty()) {
-        WARN("the topologies are not here (" << testing_support::real_data("nccl-topo").string()
-                                             << "): set GPUSCHED_DATA");
-        return;
-    }
     struct Truth {
         std::map<int, GpuMask> numa{};
         int cores = 0;

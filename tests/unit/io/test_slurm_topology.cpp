@@ -140,11 +140,7 @@ TEST_CASE("lists of hosts cost no more than their remaining limit", "[io]") {
 }
 
 TEST_CASE("real files of Slurm", "[io]") {
-    if (!std::filesystem::exists(testing_support::real_data("slurm"))) {
-        WARN("the files are not here (" << testing_support::real_data("slurm").string()
-                                        << "): set GPUSCHED_DATA");
-        return;
-    }
+    if (!testing_support::is_here(testing_support::real_data("slurm"))) return;
     struct Truth {
         std::size_t nodes = 0;
         int levels = 0;

@@ -136,10 +136,7 @@ ServingProblem problem_behind(const Model& m) {
 
 TEST_CASE("the file that a presolve once called infeasible, and the problem behind it", "[milp]") {
     const auto path = testing_support::real_data("milp") / "highs120_false_infeasible.mps";
-    if (!std::filesystem::exists(path)) {
-        WARN("the file is not here (" << path.string() << "): set GPUSCHED_DATA");
-        return;
-    }
+    if (!testing_support::is_here(path)) return;
     const auto file = read_mps(path);
     REQUIRE(file.columns() == 15);
     REQUIRE(file.rows() == 25);

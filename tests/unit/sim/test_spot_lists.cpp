@@ -93,10 +93,7 @@ TEST_CASE("spot-GPU lists: every cell that is wrong is named") {
 
 TEST_CASE("spot-GPU lists: the published list of nodes") {
     const auto path = testing_support::real_data("alibaba-spot-gpu-v2026") / "node_info_df.csv";
-    if (!std::filesystem::exists(path)) {
-        WARN("no " << path.string());
-        return;
-    }
+    if (!testing_support::is_here(path)) return;
     std::ifstream file(path);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     const auto trace = spot_trace_from_csv(text, job_columns);

@@ -192,10 +192,7 @@ TEST_CASE("Positions in the network come from a topology", "[io][slurm]") {
 
 TEST_CASE("A topology of Slurm's own tests places all its nodes", "[io][slurm][data]") {
     const auto path = testing_support::real_data("slurm") / "testcase1" / "topology.conf";
-    if (!std::filesystem::exists(path)) {
-        WARN("SKIPPED: no " << path.string() << "; set GPUSCHED_DATA");
-        return;
-    }
+    if (!testing_support::is_here(path)) return;
     const auto topology = read_file(path.string());
     std::string nodes;
     for (const auto& of_network : io::slurm_topology_from_conf(topology).nodes)
