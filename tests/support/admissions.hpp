@@ -3,16 +3,10 @@
 #pragma once
 
 #include "support/catch.hpp"
+#include "support/plans.hpp"
 
 #include <gpusched/admission/admit.hpp>
 #include <gpusched/allocation/job_request.hpp>
-#include <gpusched/model/spec.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <cstdint>
-#include <numeric>
-#include <string>
-#include <vector>
 
 namespace testing_support {
 
@@ -50,9 +44,7 @@ inline gpusched::admission::Admission verified(const gpusched::Cluster& cluster,
                                                const std::vector<gpusched::TaskId>& pods,
                                                const gpusched::admission::Options& options = {}) {
     auto made = gpusched::admission::admit(cluster, pods, options);
-    const auto report = gpusched::verify::plan(cluster.to_spec(), gpusched::to_spec(made.plan, cluster));
-    INFO((report.ok ? std::string() : report.violations.front()));
-    REQUIRE(report.ok);
+    testing_support::require_valid(cluster.to_spec(), cluster, made.plan);
     return made;
 }
 inline gpusched::admission::Admission verified(const gpusched::allocation::ClusterWithJob& with,

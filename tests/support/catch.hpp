@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one header through which tests include Catch2. It hides the differences between version 2.13 (Debian 12)
-// and version 3, in favour of the names of version 3:
+// What every test includes: Catch2 and the usual headers of the standard library. It hides the differences between version
+// 2.13 of Catch2 (Debian 12) and version 3, in favour of the names of version 3:
 //
 //   Catch::Approx, Catch::Matchers::ContainsSubstring, StartsWith, EndsWith, Message, WithinAbs, WithinRel,
 //   Catch::Matchers::MessageMatches, REQUIRE_THROWS_MATCHES, GENERATE, TEMPLATE_TEST_CASE
@@ -11,13 +11,42 @@
 
 #include "messages.hpp"
 
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <initializer_list>
+#include <iterator>
+#include <limits>
+#include <map>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <set>
+#include <span>
+#include <sstream>
+#include <stdexcept>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
 #ifdef GPUSCHED_CATCH2_V2
 
 #include <catch2/catch.hpp>
-
-#include <exception>
-#include <string>
-#include <utility>
 
 namespace Catch {
 /// Version 2 keeps it in a namespace of its own.

@@ -2,15 +2,9 @@
 // What is seen against the invariants of the controller, and what the host knows of a tenant.
 #pragma once
 
-#include <gpusched/control/state.hpp>
+#include "support/catch.hpp"
 
-#include <array>
-#include <cstdint>
-#include <set>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
+#include <gpusched/control/state.hpp>
 
 namespace gpusched::test {
 
@@ -20,6 +14,9 @@ struct Findings {
     std::array<std::string, 21> first{};       ///< what was seen first against I<n>
     std::array<std::int64_t, 21> occasions{};  ///< how often it could have been broken
     std::int64_t steps = 0;
+    std::map<ActionKind, std::int64_t> kinds{};  ///< of the actions
+    std::set<std::pair<Phase, Phase>> edges{};   ///< of the events
+    std::set<int> rows{};                        ///< of the events, in the transition table
 
     void look(int n, bool holds, int round, std::int64_t window, const char* what) {
         const auto k = static_cast<std::size_t>(n);

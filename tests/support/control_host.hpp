@@ -3,17 +3,10 @@
 // move, and instances of others; and an environment that carries out what is asked, or fails.
 #pragma once
 
-#include <gpusched/control/audit.hpp>
-#include <gpusched/control/step.hpp>
-#include <gpusched/core/rng.hpp>
+#include "support/catch.hpp"
 
-#include <cstdint>
-#include <functional>
-#include <limits>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include <gpusched/control/audit.hpp>
+#include <gpusched/core/rng.hpp>
 
 namespace gpusched::test {
 

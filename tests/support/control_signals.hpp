@@ -2,13 +2,7 @@
 // Random options and signals for tests of the controller, some of which cannot be right.
 #pragma once
 
-#include <gpusched/core/rng.hpp>
-
-#include <support/control_host.hpp>
-
-#include <cstdint>
-#include <limits>
-#include <span>
+#include "support/control_host.hpp"
 
 namespace gpusched::test {
 

@@ -2,17 +2,11 @@
 // Random full nodes, and the fit of a preemptor by trying all sets of GPUs.
 #pragma once
 
+#include "support/catch.hpp"
 #include "support/free_cores.hpp"
 
-#include <gpusched/core/gpu_mask.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/feasibility.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace testing_support {
 
@@ -35,10 +29,10 @@ inline gpusched::ClusterSpec random_spec(Rng& rng, int nodes, int most_tasks, bo
     ClusterSpec spec;
     spec.now = 1000;
     for (int n = 0; n < nodes; ++n) {
-        NodeSpec node{.name = "n" + std::to_string(rng.below(1000)) + "." + std::to_string(n)};
-        node.gpu_model = "A";
-        node.gpu_count = rng.between(most_gpus == 6 ? 1 : most_gpus - 2, most_gpus);
-        node.memory_mib = rng.between(8, 40);
+        NodeSpec node{.name = "n" + std::to_string(rng.below(1000)) + "." + std::to_string(n),
+                      .gpu_model = "A",
+                      .gpu_count = rng.between(most_gpus == 6 ? 1 : most_gpus - 2, most_gpus),
+                      .memory_mib = rng.between(8, 40)};
         node.cpu_milli = rng.between(2, 16) * 1000;
         if (rng.chance(0.9)) {
             node.hardware = random_hardware(rng, static_cast<int>(node.gpu_count));

@@ -2,20 +2,9 @@
 // The cheapest way to admit pending tasks, by trying every way. Shares nothing with the library but the documents.
 #pragma once
 
-#include <gpusched/admission/options.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/model/spec.hpp>
+#include "support/catch.hpp"
 
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/admission/options.hpp>
 
 namespace testing_support {
 

@@ -2,18 +2,10 @@
 // The most that any valid plan can vacate, or make of a goal of slots, by exhaustive search. For tiny clusters only.
 #pragma once
 
+#include "support/catch.hpp"
 #include "support/reference.hpp"
 
 #include <gpusched/model/plan.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <unordered_set>
-#include <utility>
-#include <vector>
 
 namespace testing_support {
 

@@ -2,12 +2,9 @@
 // Cores next to GPUs, counted one by one.
 #pragma once
 
-#include <gpusched/model/cluster.hpp>
+#include "support/catch.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <vector>
+#include <gpusched/model/cluster.hpp>
 
 namespace testing_support {
 

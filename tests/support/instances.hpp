@@ -2,10 +2,7 @@
 // How many random instances a long property test takes.
 #pragma once
 
-#include <concepts>
-#include <cstdlib>
-#include <stdexcept>
-#include <string>
+#include "support/catch.hpp"
 
 namespace testing_support {
 

@@ -5,17 +5,7 @@
 #include "support/catch.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/model.hpp>
-
-#include <algorithm>
-#include <functional>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace testing_support {
 

@@ -2,16 +2,10 @@
 // Small clusters and gangs of two or three shapes, with the answer to "do they fit?" by trying everything.
 #pragma once
 
+#include "support/catch.hpp"
+
 #include <gpusched/allocation/job_request.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/model/spec.hpp>
-
-#include <array>
-#include <cstddef>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace testing_support {
 
@@ -45,9 +39,7 @@ inline MixedGang random_mixed_gang(gpusched::Rng& rng, bool plain) {
     z.memory_mib = 100;
     z.network = {"s0"};
     x.spec.nodes.push_back(z);
-    TaskSpec v{.name = "v", .gpu_count = 8};
-    v.priority_class = PriorityClass::lp;
-    v.node = "z";
+    TaskSpec v{.name = "v", .gpu_count = 8, .priority_class = PriorityClass::lp, .node = "z"};
     for (int g = 0; g < 8; ++g) v.gpus.push_back(g);
     x.spec.tasks.push_back(v);
     std::array<std::int64_t, 6> sizes{1, 2, 3, 4, 5, 6};

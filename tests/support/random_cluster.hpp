@@ -3,18 +3,9 @@
 // reference.hpp, so that nothing under test decides what is tested.
 #pragma once
 
+#include "support/catch.hpp"
 #include "support/reference.hpp"
 #include "support/subgroups.hpp"
-
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/spec.hpp>
-
-#include <algorithm>
-#include <array>
-#include <numeric>
-#include <span>
-#include <string>
-#include <vector>
 
 namespace testing_support {
 

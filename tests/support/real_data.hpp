@@ -2,11 +2,7 @@
 // The place of the real inputs, if they are present.
 #pragma once
 
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <string>
-#include <vector>
+#include "support/catch.hpp"
 
 namespace testing_support {
 
@@ -17,6 +13,13 @@ inline std::filesystem::path real_data(const std::string& folder) {
                           ? std::filesystem::path(given)
                           : std::filesystem::path(GPUSCHED_SOURCE_DIR) / ".." / "shared" / "data";
     return root / folder;
+}
+
+/// Is the file or folder here? Says so if it is not.
+inline bool is_here(const std::filesystem::path& path) {
+    const bool found = std::filesystem::exists(path);
+    if (!found) WARN("not here: " << path.string() << "; set GPUSCHED_DATA");
+    return found;
 }
 
 /// Its files with such an extension, sorted; empty when it is not here.

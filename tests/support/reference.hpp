@@ -3,15 +3,9 @@
 // of all tasks. Generators, oracles and tests of the model rest on it; it shares no code with what they test.
 #pragma once
 
-#include <gpusched/model/spec.hpp>
+#include "support/catch.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <set>
-#include <stdexcept>
-#include <string>
-#include <vector>
+#include <gpusched/model/spec.hpp>
 
 namespace reference {
 

@@ -2,11 +2,9 @@
 // Nodes and tasks by their cores and GiB of memory.
 #pragma once
 
-#include <gpusched/model/spec.hpp>
+#include "support/catch.hpp"
 
-#include <cstdint>
-#include <string>
-#include <utility>
+#include <gpusched/model/spec.hpp>
 
 namespace testing_support {
 

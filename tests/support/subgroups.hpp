@@ -2,15 +2,10 @@
 // Random subgroups of jobs, and a naive count of the tasks that may leave them.
 #pragma once
 
+#include "support/catch.hpp"
+
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/spec.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
 
 namespace testing_support {
 

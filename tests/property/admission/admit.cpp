@@ -2,24 +2,9 @@
 // admit on random snapshots with every kind of constraint: the checker accepts every plan, costs and bounds are what they are said
 // to be, and a naive search that tries every way finds hardly ever a cheaper one, never one below a bound.
 #include "support/admissions.hpp"
-#include "support/catch.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/random_cluster.hpp"
-#include "support/subgroups.hpp"
-
-#include <gpusched/admission/admit.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 
@@ -283,9 +268,7 @@ TEST_CASE("plans of admission on 6,000 random snapshots") {
         const auto c = random_case(seed);
         INFO("seed " << seed);
         const auto made = admission::admit(c.cluster, c.pods, c.options);
-        const auto report = verify::plan(c.spec, to_spec(made.plan, c.cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(c.spec, c.cluster, made.plan);
         REQUIRE(made.admitted == made.reason.empty());
         if (!made.admitted) {
             REQUIRE(made.plan == Plan{});

@@ -2,20 +2,11 @@
 // admit by moves alone on random snapshots with every kind of constraint: the checker accepts every plan, nothing is half done, and
 // room that one single move makes is not missed.
 #include "support/admissions.hpp"
-#include "support/catch.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/admission/admit.hpp>
 #include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <set>
-#include <string>
 
 using namespace gpusched;
 
@@ -79,9 +70,7 @@ TEST_CASE("gangs are admitted on 4,000 random snapshots") {
         moves.evictions = false;
         moves.mode = options.mode;
         const auto made = admission::admit(with.cluster, with.pods, moves);
-        const auto report = verify::plan(spec, to_spec(made.plan, with.cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(spec, with.cluster, made.plan);
         REQUIRE(made.plan.evictions.empty());
         if (!made.admitted) {
             REQUIRE(made.plan == Plan{});

@@ -1,25 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // why on tiny clusters against the naive rules of reference.hpp: the tables, the cause, whether it is impossible, and
 // remedies. The oracle asks each constraint by itself and tries every placement.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
-#include "support/reference.hpp"
-#include "support/subgroups.hpp"
 
-#include <gpusched/admission/admit.hpp>
-#include <gpusched/admission/why.hpp>
+#include <gpusched/admission/admission.hpp>
 #include <gpusched/allocation/allocate.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/feasibility.hpp>
-
-#include <algorithm>
-#include <map>
-#include <optional>
-#include <set>
-#include <sstream>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace testing_support;

@@ -1,23 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs of equal pods on random snapshots with every kind of constraint, against enumeration of all placements by the naive
 // rules of reference.hpp; every placement is replayed by the checker.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -170,9 +158,7 @@ TEST_CASE("gangs on 12,000 random snapshots equal enumeration") {
         ++placed;
         REQUIRE(best.placements > 0);
         const auto plan = to_plan(found);
-        const auto report = verify::plan(spec, to_spec(plan, with.cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(spec, with.cluster, plan);
         std::vector<std::size_t> nodes;
         for (const auto& p : found.pods) nodes.push_back(index(p.node));
         REQUIRE(found.entropy == Catch::Approx(entropy_at(spec, level, nodes)).margin(1e-9));

@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs of two groups on random small snapshots against enumeration of all placements: never invalid, never better than the
 // best, the best where it says so, and close to it elsewhere.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/mixed_gangs.hpp"
+#include "support/plans.hpp"
 
-#include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -151,9 +140,7 @@ TEST_CASE("gangs of two groups on 4,000 random snapshots against enumeration") {
         REQUIRE(value.first >= best.first - 1e-9);
         if (x.options.mode == NetworkMode::required) REQUIRE(value.second < 1e-12);
         if (x.options.traffic.empty()) REQUIRE(value.second >= best.second - 1e-9);
-        const auto report = verify::plan(with.cluster.to_spec(), to_spec(to_plan(found), with.cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(with.cluster.to_spec(), with.cluster, to_plan(found));
         const bool is_best = value.first < best.first + 1e-9 && value.second < best.second + 1e-9;
         best_found += is_best;
         if (found.proven) REQUIRE(value.first < best.first + 1e-9);
@@ -184,9 +171,7 @@ TEST_CASE("6,000 gangs of two and three shapes are placed if and only if that is
         if (!x.required) REQUIRE(found.reason.find("share") == std::string::npos);
         if (!x.required) REQUIRE(found.obstacle != Obstacle::network);
         if (possible) {
-            const auto report = verify::plan(with.cluster.to_spec(), to_spec(to_plan(found), with.cluster));
-            INFO((report.ok ? "" : report.violations.front()));
-            REQUIRE(report.ok);
+            testing_support::require_valid(with.cluster.to_spec(), with.cluster, to_plan(found));
         }
         ++seen[std::string(plain ? "plain " : "") + (x.required ? "required " : "") +
                (x.apart ? "apart " : "") + (possible ? "possible" : "impossible")];

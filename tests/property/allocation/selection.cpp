@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs whose pods avoid, want near or spread groups: every allocation can be carried out, and no allocation is proven impossible
 // that enumeration finds.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <map>
-#include <span>
-#include <string>
-#include <vector>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -87,9 +77,7 @@ TEST_CASE("gangs with avoid, near and spread constraints are placed if possible"
         }
         ++placed;
         const auto plan = to_plan(found);
-        const auto report = verify::plan(spec, to_spec(plan, with.cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(spec, with.cluster, plan);
         const auto after = apply(with.cluster, plan);
         for (const auto& p : found.pods) REQUIRE(after.node_of(p.task) == p.node);
     }

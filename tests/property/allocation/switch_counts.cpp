@@ -2,20 +2,7 @@
 // Counts of pods per switch against brute force over all spreads, and Algorithm 2 against a literal transcription.
 #include "support/catch.hpp"
 
-#include <gpusched/allocation/switch_counts.hpp>
-#include <gpusched/core/rng.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <functional>
-#include <map>
-#include <numeric>
-#include <optional>
-#include <set>
-#include <tuple>
-#include <utility>
-#include <vector>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

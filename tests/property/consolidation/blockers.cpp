@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blockers on tiny clusters: the gain of each equals planning again on a snapshot without it, and exhaustive
 // search finds the same.
-#include "support/catch.hpp"
 #include "support/exhaustive.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/consolidation/blockers.hpp>
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/named.hpp>
-
-#include <algorithm>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/consolidation/consolidation.hpp>
 
 using namespace gpusched;
 using testing_support::instances;

@@ -1,16 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Consolidation on tiny clusters: no preset misses all nodes that one direct move vacates.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/waves.hpp>
+#include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using testing_support::instances;
@@ -23,9 +17,9 @@ ClusterSpec whole_gpus(Rng& rng) {
     for (auto nodes = rng.between(2, 5); nodes > 0; --nodes) {
         NodeSpec node{.name = "n" + std::to_string(nodes), .gpu_model = "A", .gpu_count = rng.between(1, 4)};
         for (std::int64_t first = 0; first < node.gpu_count && rng.chance(0.7);) {
-            TaskSpec task{.name = "t" + std::to_string(spec.tasks.size())};
-            task.gpu_count = rng.between(1, node.gpu_count - first);
-            task.node = node.name;
+            TaskSpec task{.name = "t" + std::to_string(spec.tasks.size()),
+                          .gpu_count = rng.between(1, node.gpu_count - first),
+                          .node = node.name};
             for (std::int64_t g = 0; g < task.gpu_count; ++g)
                 task.gpus.push_back(static_cast<int>(first + g));
             first += task.gpu_count;

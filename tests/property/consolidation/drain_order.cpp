@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Drain orders against exhaustive search on tiny clusters: plans are valid one after another, bounds hold, and
 // the order nearly always has the fewest undrained nodes and the fewest batches.
-#include "support/catch.hpp"
 #include "support/exhaustive.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/consolidation/drain_order.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <map>
-#include <optional>
-#include <set>
-#include <string>
-#include <unordered_map>
-#include <utility>
-#include <vector>
+#include <gpusched/consolidation/consolidation.hpp>
 
 using namespace gpusched;
 using testing_support::instances;
@@ -131,9 +120,7 @@ std::uint32_t check_batches(const ClusterSpec& spec, const consolidation::DrainO
         REQUIRE(std::ssize(nodes) <= batch);
         REQUIRE((bits(nodes) & drained) == 0);
         drained |= bits(nodes);
-        const auto report = verify::plan(cluster.to_spec(), to_spec(plan, cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(cluster.to_spec(), cluster, plan);
         std::map<TaskId, bool> moved;
         std::set<JobId> jobs;
         for (const auto& move : plan.moves) {

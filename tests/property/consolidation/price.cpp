@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The price of a move: bounds against all placements of tiny clusters, frontiers of random ones, and `best` beside the other
 // presets on odd ones.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/consolidation/bounds.hpp>
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/consolidation/result.hpp>
-#include <gpusched/consolidation/threads.hpp>
+#include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/milp/solver.hpp>
-#include <gpusched/model/feasibility.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 namespace con = gpusched::consolidation;
@@ -147,9 +132,7 @@ TEST_CASE("a frontier's plans are valid, ascend, and keep below their bounds") {
         std::int64_t cost = -1, gained = 0;
         for (const auto& point : frontier.points) {
             INFO("seed " << seed << ", price " << point.result.stats.price);
-            const auto report = verify::plan(spec, to_spec(point.result.plan, cluster));
-            INFO((report.ok ? "" : report.violations.front()));
-            REQUIRE(report.ok);
+            testing_support::require_valid(spec, cluster, point.result.plan);
             const auto& stats = point.result.stats;
             REQUIRE(stats.relocation_cost >= cost);
             const bool gpus = options.objective == con::Objective::gpus;

@@ -1,24 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replanning on random clusters after random changes: valid, about as good as a new plan, and most of the last plan stays.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/replan.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
+#include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/sim/generator.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <map>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
+using testing_support::common;
 using testing_support::instances;
+using testing_support::pairs;
 
 namespace {
 
@@ -38,7 +30,7 @@ ClusterSpec changed(ClusterSpec spec, int changes, Rng& rng) {
 }  // namespace
 
 TEST_CASE("replanned plans are valid after any change") {
-    int moved = 0, as_planned = 0;
+    std::size_t moved = 0, as_planned = 0;
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(3000); ++seed) {
         Rng rng(seed);
         const auto spec = testing_support::random_cluster(
@@ -46,8 +38,6 @@ TEST_CASE("replanned plans are valid after any change") {
         const auto cluster = Cluster::build(spec);
         consolidation::Options options{.seed = seed, .search = {.record_chains = seed % 2 == 1}};
         const auto last = to_spec(consolidation::consolidate(cluster, options).plan, cluster);
-        std::map<std::string, std::string> planned;
-        for (const auto& move : last.moves) planned[move.task] = move.to;
 
         const auto now = seed % 5 == 0 ? spec : changed(spec, 2, rng);
         const auto later = Cluster::build(now);
@@ -55,41 +45,33 @@ TEST_CASE("replanned plans are valid after any change") {
         if (seed % 11 == 0) options.price = 500;
         const auto result = consolidation::replan(later, last, options);
         const auto plan = to_spec(result.plan, later);
-        const auto report = verify::plan(now, plan);
-        INFO("seed " << seed << ": " << (report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        const auto report = testing_support::require_valid(now, plan);
         REQUIRE(report.vacated_gpus == result.stats.vacated_gpus);
         if (options.max_moves) REQUIRE(plan.moves.size() <= 3);
-        for (const auto& move : plan.moves) {
-            ++moved;
-            const auto found = planned.find(move.task);
-            as_planned += found != planned.end() && found->second == move.to ? 1 : 0;
-        }
+        moved += plan.moves.size();
+        as_planned += common(last, plan);
     }
-    CHECK(moved > instances(1000));
+    CHECK(moved > instances<std::size_t>(1000));
     CHECK(as_planned > moved / 2);
 }
 
 TEST_CASE("a replanned plan is worth as much as a new plan, and follows the last one") {
-    std::int64_t anew = 0, again = 0, moves = 0, as_planned = 0;
+    std::int64_t anew = 0, again = 0;
+    std::size_t moves = 0, as_planned = 0;
     for (std::uint64_t seed = 0; seed < instances<std::uint64_t>(10); ++seed) {
         const auto spec = sim::generate_cluster({.nodes = 500, .seed = seed});
         const auto cluster = Cluster::build(spec);
         const consolidation::Options options{.seed = seed, .search = {.record_chains = seed % 2 == 1}};
         const auto last = to_spec(consolidation::consolidate(cluster, options).plan, cluster);
-        std::map<std::string, std::string> planned;
-        for (const auto& move : last.moves) planned[move.task] = move.to;
         Rng rng(seed);
         const auto now = changed(spec, 20, rng);
         const auto later = Cluster::build(now);
         anew += consolidation::consolidate(later, options).stats.vacated_gpus;
-        const auto plan = consolidation::replan(later, last, options);
-        again += plan.stats.vacated_gpus;
-        for (const auto& move : to_spec(plan.plan, later).moves) {
-            ++moves;
-            const auto found = planned.find(move.task);
-            as_planned += found != planned.end() && found->second == move.to ? 1 : 0;
-        }
+        const auto result = consolidation::replan(later, last, options);
+        again += result.stats.vacated_gpus;
+        const auto plan = to_spec(result.plan, later);
+        moves += plan.moves.size();
+        as_planned += common(last, plan);
     }
     INFO(again << " GPUs of " << anew << ", " << as_planned << " moves of " << moves << " as planned");
     CHECK(again * 1000 >= anew * 995);  // on so few nodes both are tried
@@ -102,7 +84,7 @@ TEST_CASE("if nothing has changed, no plan is worth less than the last one") {
         const auto last = consolidation::consolidate(cluster, options);
         const auto again = consolidation::replan(cluster, to_spec(last.plan, cluster), options);
         REQUIRE(again.stats.value_milli >= last.stats.value_milli);
-        REQUIRE(verify::plan(cluster.to_spec(), to_spec(again.plan, cluster)).ok);
+        testing_support::require_valid(cluster.to_spec(), cluster, again.plan);
         better += again.stats.value_milli > last.stats.value_milli ? 1 : 0;
         equal += again.stats.value_milli == last.stats.value_milli && last.stats.value_milli > 0 ? 1 : 0;
     };
@@ -140,7 +122,7 @@ TEST_CASE("the rest of a partly executed plan is planned again") {
         const auto half_way = apply(cluster, begun);
         const auto rest = consolidation::replan(half_way, to_spec(first.plan, cluster), {.seed = seed});
         INFO("seed " << seed);
-        CHECK(verify::plan(half_way.to_spec(), to_spec(rest.plan, half_way)).ok);
+        testing_support::require_valid(half_way.to_spec(), half_way, rest.plan);
         again += rest.stats.vacated_nodes;
         anew += consolidation::consolidate(half_way, {.seed = seed}).stats.vacated_nodes;
     }
@@ -157,4 +139,34 @@ TEST_CASE("an earlier plan of other names changes nothing") {
                            .vacated_nodes = {"nowhere"}};
     CHECK(consolidation::replan(cluster, strange).plan == consolidation::replan(cluster, {}).plan);
     CHECK(consolidation::replan(cluster, {}).stats.vacated_gpus > 0);
+}
+
+TEST_CASE("With a goal, planning again is at least as close to it as a new plan", "[replan]") {
+    for (std::uint64_t seed = 0; seed < 6; ++seed) {
+        const auto cluster = Cluster::build(sim::generate_cluster({.nodes = 60, .seed = seed}));
+        consolidation::Options options;
+        options.goal = Goal{.empty_nodes = 6};
+        const auto last = to_spec(consolidation::consolidate(cluster, options).plan, cluster);
+        auto spec = cluster.to_spec();
+        // Two tasks of the last plan vanish.
+        std::set<std::string> gone;
+        for (std::size_t i = 0; i < std::min<std::size_t>(2, last.moves.size()); ++i)
+            gone.insert(last.moves[i].task);
+        std::erase_if(spec.tasks, [&](const TaskSpec& task) { return gone.contains(task.name); });
+        const auto later = Cluster::build(spec);
+        const auto again = consolidation::replan(later, last, options);
+        const auto fresh = consolidation::consolidate(later, options);
+        INFO("seed " << seed);
+        CHECK(std::min<std::int64_t>(again.stats.goal_after, 6) >=
+              std::min<std::int64_t>(fresh.stats.goal_after, 6));
+        CHECK(0.9 * static_cast<double>(again.stats.relocation_cost) <=
+              static_cast<double>(fresh.stats.relocation_cost));
+        const auto plan = to_spec(again.plan, later);
+        testing_support::require_valid(spec, plan);
+        // Every move of the last plan is either made or dropped with a reason.
+        const auto dropped = consolidation::dropped_moves(later, last, plan);
+        CHECK(common(last, plan) + dropped.size() == pairs(last).size());
+        for (const auto& one : dropped)
+            CHECK((one.reason == "it no longer exists") == gone.contains(last.moves[one.move].task));
+    }
 }

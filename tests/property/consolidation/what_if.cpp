@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What-if on tiny clusters: jobs come in the order of the queue; those that start have valid places, and
 // for those that do not start a search through all places finds none.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/consolidation/what_if.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <string>
-#include <tuple>
-#include <vector>
+#include <gpusched/consolidation/consolidation.hpp>
 
 using namespace gpusched;
 using testing_support::instances;

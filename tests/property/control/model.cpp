@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The transition table as a finite model: small options and a small alphabet of windows make the controller's states
 // finite up to the age of what happened, so that all of them are visited.
-#include <gpusched/control/config.hpp>
-#include <gpusched/control/step.hpp>
+#include "support/instances.hpp"
 
-#include <support/catch.hpp>
-#include <support/instances.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
-#include <tuple>
-#include <unordered_map>
-#include <vector>
+#include <gpusched/control/control.hpp>
 
 using namespace gpusched;
 using namespace gpusched::control;

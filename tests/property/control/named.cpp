@@ -2,17 +2,10 @@
 // The invariants I1 to I20 of docs/control.md, each by name, over 260,000 windows of random signals, failures, layouts and
 // options, for the paper's policy and for ours (`predict`), the controller being killed and started again now and then. One
 // run of each looks at all of them; every test case asks for its own, and that it was put to the test often enough.
-#include <gpusched/control/audit.hpp>
-
-#include <support/catch.hpp>
-#include <support/control_findings.hpp>
-#include <support/control_signals.hpp>
-#include <support/instances.hpp>
-
-#include <algorithm>
-#include <array>
-#include <string>
-#include <vector>
+#include "support/allocations.hpp"
+#include "support/control_findings.hpp"
+#include "support/control_signals.hpp"
+#include "support/instances.hpp"
 
 using namespace gpusched;
 using namespace gpusched::control;
@@ -29,6 +22,10 @@ class Round {
         : f_(findings), round_(round), rng_(Rng(31).split(static_cast<std::uint64_t>(round))),
           o_(options(rng_, predict)), host_(o_), state_(initial_state(o_)),
           limits_(o_.host.tenants.size(), 0), observed_(o_.host.tenants.size()) {
+        out_.actions.reserve(4);
+        out_.wished.reserve(4);
+        out_.events.reserve(256);
+        out_.candidates.reserve(512);
         const auto all = all_layouts(device_);
         for (std::size_t g = 0; g < 2; ++g)
             for (const auto& instance : rng_.pick(std::span(all)).instances())
@@ -64,7 +61,9 @@ class Round {
                     limits_[static_cast<std::size_t>(t.lease.offender)] = 0;
             host_.fill(seen);
             const auto before = state_;
+            const auto allocated = testing_support::allocations.load();
             step(state_, seen, o_, out_);
+            look(18, ++since_start_ <= 3 || testing_support::allocations == allocated, "an allocation");
             ++f_.steps;
             line.clear();
             append_audit_line(line, seen, state_, out_, hash);
@@ -127,6 +126,7 @@ class Round {
             if (!read[i].floor) read[i].floor = o_.host.tenants[i].start;
         }
         state_ = initial_state(o_, read);
+        since_start_ = 0;
     }
     void look(int n, bool holds, const char* what) { f_.look(n, holds, round_, w_, what); }
     int sms(const Configuration& c) const { return device_.profiles[c.instance.profile].sm_count; }
@@ -146,9 +146,19 @@ class Round {
             for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
                 look(19, state_.tenants[i].phase != Phase::suspect, "persistence outlived a jump of time");
         }
-        for (const auto& e : out_.events)
+        for (const auto& e : out_.events) {
+            f_.edges.insert({e.from, e.to});
+            f_.rows.insert(static_cast<int>(e.row));
+            look(16, e.tenant == 0 || e.tenant == 3, "an event of a tenant that is not protected");
             look(20, line.find(e.reason) != std::string::npos, "an event without its line");
+        }
+        look(17,
+             out_.actions.size() <= 2 && out_.wished.size() <= 2 &&
+                 std::ranges::count(out_.wished, ActionKind::release_io, &Action::kind) + 1 >=
+                     std::ssize(out_.wished),
+             "more than one action besides releases");
         for (const auto& a : out_.wished) {
+            ++f_.kinds[a.kind];
             look(16, a.tenant == 0 || a.tenant == 3, "an action for a tenant that is not protected");
             look(17,
                  a.kind == ActionKind::throttle_io || a.kind == ActionKind::release_io ||
@@ -269,6 +279,8 @@ class Round {
         auto rest = seen.gpus[to].layout;
         if (from == to) rest.remove(a.before.instance);
         look(5, can_create(device_, rest, a.after.instance), "an instance that does not fit");
+        look(5, a.make_before_break == can_create(device_, seen.gpus[to].layout, a.after.instance),
+             "both instances are said to have room, or not to have it, wrongly");
         look(6,
              seen.gpus[from].layout.contains(a.before.instance) &&
                  (a.before == was.place.current || (was.change.in_flight && a.before == was.place.pending) ||
@@ -364,6 +376,7 @@ class Round {
     std::vector<BackendStatus> failing_ = std::vector<BackendStatus>(4, BackendStatus::ok);  ///< guards
     std::vector<Observed> observed_;
     std::array<std::vector<MigInstance>, 2> foreign_{};
+    std::int64_t since_start_ = 0;                     ///< windows
     std::vector<HostTenant> first_ = o_.host.tenants;  ///< as configured, whatever restarts found
     std::uint64_t regime_ = 0;
     StepResult out_{};
@@ -410,5 +423,85 @@ TEST_CASE("I14 one structural change at a time on a GPU") { holds(14, 25); }
 TEST_CASE("I15 giving back respects score, memory and the start configuration") { holds(15, 50); }
 TEST_CASE("I16 actions are for protected tenants, none is sent away") { holds(16, 1000); }
 TEST_CASE("I17 no action but those of the five kinds: MIG mode is none of them") { holds(17, 1000); }
+TEST_CASE("nothing is allocated after three windows") { holds(18, 100'000); }
 TEST_CASE("I19 time that jumps ends persistence and causes nothing") { holds(19, 100); }
 TEST_CASE("I20 a line for every action and every suppressed trigger") { holds(20, 1000); }
+
+TEST_CASE("every kind of action, every row of the table and every state occurs") {
+    const auto &paper = findings(false), &ours = findings(true);
+    for (const auto kind : {ActionKind::throttle_io, ActionKind::release_io, ActionKind::set_quota,
+                            ActionKind::pin, ActionKind::reconfigure}) {
+        INFO(enum_name(kind));
+        CHECK(paper.kinds.at(kind) > testing_support::instances(50));
+        CHECK(ours.kinds.at(kind) > testing_support::instances(50));
+    }
+    // Rows 3 and 5 leave no line: they only count.
+    for (const int row : {1, 2, 4, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 23, 24}) {
+        INFO(row);
+        CHECK((paper.rows.contains(row) || ours.rows.contains(row)));
+    }
+    // No state without a way in or out.
+    std::set<Phase> left, entered;
+    for (const auto* findings : {&paper, &ours})
+        for (const auto& [from, to] : findings->edges)
+            if (from != to) left.insert(from), entered.insert(to);
+    CHECK(left.size() == 9);
+    CHECK(entered == left);
+}
+
+TEST_CASE("signals that cannot be right never cause an action") {
+    Rng rng(12);
+    for (int round = 0; round < 20; ++round) {
+        auto o = control_options();
+        o.flags.predict = round % 4 >= 2;
+        auto state = initial_state(o);
+        StepResult out;
+        for (std::int64_t w = 0; w < 500; ++w) {
+            auto seen = control_window(o, w);
+            for (auto& x : seen.tenants) {
+                x.p99_ms = bad_value_of(rng);
+                x.pcie_bytes_per_s = bad_value_of(rng);
+                x.io_bytes_per_s = 1e300;
+                x.io_attribution = Attribution::measured;
+                x.sm_active = bad_value_of(rng);
+            }
+            for (auto& io : seen.numa_io_bytes_per_s) io = 1e300;
+            if (round % 2 == 1) seen.time_s = bad_value_of(rng);
+            step(state, seen, o, out);
+            REQUIRE(out.actions.empty());
+        }
+    }
+}
+
+TEST_CASE("from every reachable state a quiet host leads back to observing") {
+    for (int round = 0; round < 60; ++round) {
+        Rng rng = Rng(13).split(static_cast<std::uint64_t>(round));
+        auto o = random_options(rng);
+        o.flags.predict = round % 2 == 1;
+        o.flags.join_guards = o.flags.own_gpu_first = o.flags.largest_first = round % 4 == 2;
+        ControlHost host(o);
+        auto state = initial_state(o);
+        StepResult out;
+        std::int64_t w = 0;
+        const auto go = [&](std::int64_t n, bool quiet) {
+            for (const auto end = w + n; w < end; ++w) {
+                auto seen = control_window(o, w);
+                if (!quiet) random_signals(seen, rng, rng.below(512), 0.1);
+                seen.time_s = static_cast<double>(w + 1) * o.window_s + 1000;
+                seen.window = w;
+                seen.operator_resume = quiet;
+                host.fill(seen);
+                step(state, seen, o, out);
+                for (const auto& a : out.actions)
+                    if (a.kind == ActionKind::reconfigure) host.start(a, w, 3);
+            }
+        };
+        go(static_cast<std::int64_t>(rng.below(400)), false);
+        go(400, true);
+        for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
+            REQUIRE(state.tenants[i].phase == Phase::observe);
+        for (const std::size_t i : {std::size_t{0}, std::size_t{3}})
+            REQUIRE(state.tenants[i].lease.offender < 0);
+        REQUIRE(state.admission_open);
+    }
+}

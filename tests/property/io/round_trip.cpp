@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Reading what was written gives the same data, whatever the data within the ranges of single values: also what no cluster would accept.
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
 #include <gpusched/core/rng.hpp>
-#include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/plan_json.hpp>
-
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <cmath>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <type_traits>
-#include <vector>
+#include <gpusched/io/io.hpp>
 
 using namespace gpusched;
 

@@ -1,34 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // All algorithms on generated clusters that hold every kind of constraint: what they plan is accepted by the checker.
-#include "support/catch.hpp"
+#include "algorithms.hpp"
 #include "support/instances.hpp"
-#include "support/policies.hpp"
 
-#include <gpusched/admission/admit.hpp>
-#include <gpusched/allocation/allocate_many.hpp>
-#include <gpusched/allocation/named.hpp>
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/preempt.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/sim/generator.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <cstdint>
-#include <map>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace testing_support;
 
 namespace {
-
-void require_valid(const ClusterSpec& spec, const Cluster& cluster, const Plan& plan, const char* algorithm) {
-    const auto report = verify::plan(spec, to_spec(plan, cluster));
-    INFO(algorithm << ": " << (report.ok ? std::string() : report.violations.front()));
-    REQUIRE(report.ok);
-}
 
 // A cluster with its own share of each constraint, of which some tasks wait.
 ClusterSpec random_constrained(std::uint64_t seed, Rng& rng) {
@@ -72,68 +52,13 @@ ClusterSpec random_constrained(std::uint64_t seed, Rng& rng) {
 }  // namespace
 
 TEST_CASE("Plans on generated clusters with every constraint are valid") {
-    std::map<std::string, std::size_t> seen;
+    Seen seen;
     for (std::uint64_t seed = 1; seed <= instances<std::uint64_t>(200); ++seed) {
         INFO("seed " << seed);
         Rng rng(seed);
         const auto spec = random_constrained(seed, rng);
         auto cluster = Cluster::build(spec);
-        for (const auto preset :
-             {consolidation::Preset::ipc, consolidation::Preset::fast, consolidation::Preset::best}) {
-            const auto result = consolidation::consolidate(cluster, {.preset = preset, .seed = seed});
-            require_valid(spec, cluster, result.plan, "consolidate");
-            seen["vacated"] += result.plan.vacated_nodes.size();
-            for (const auto& move : result.plan.moves) {
-                const auto& terms = cluster.inventory().terms(move.task);
-                seen["restarts"] += move.how == MoveMode::restart;
-                seen["moves of members"] += !terms.groups.empty();
-                seen["moves of spread tasks"] += !terms.spread.empty();
-                seen["moves of devices"] += (cluster.gpus_of(move.task) & cluster.devices(move.from)) != 0;
-            }
-        }
-        cluster.keep_events();
-        preemption::PreemptionIndex followed({.policy = preemption::Policy::imp});
-        std::map<JobId, std::vector<TaskId>> waiting;
-        std::size_t decisions = 0;
-        for (const auto task : cluster.tasks()) {
-            if (cluster.is_placed(task)) continue;
-            waiting[cluster.inventory().tasks.job[index(task)]].push_back(task);
-            if (++decisions > 12) continue;
-            for (const char* ranker : {"best_fit", "fgd"}) {
-                const auto found = allocation::place(cluster, task, {.rankers = {ranker}});
-                if (!found) continue;
-                Plan plan;
-                plan.placements.push_back({task, found->node, found->gpus});
-                require_valid(spec, cluster, plan, ranker);
-                ++seen["placed"];
-            }
-            for (const auto policy : testing_support::all_policies()) {
-                const auto result = preemption::preempt(cluster, task, {.policy = policy});
-                if (policy == preemption::Policy::imp)
-                    REQUIRE((followed.decide(cluster, task) != nullptr) == result.decision.has_value());
-                if (!result.decision) continue;
-                require_valid(spec, cluster, preemption::to_plan(*result.decision, task), enum_name(policy));
-                seen["evicted"] += result.decision->victims.size();
-            }
-        }
-        std::vector<allocation::GangRequest> jobs;
-        for (const auto& [job, pods] : waiting) {
-            if (jobs.size() == 8) break;
-            jobs.push_back({pods, {}});
-            const auto alone = allocation::allocate(cluster, pods);
-            require_valid(spec, cluster, allocation::to_plan(alone), "allocate");
-            seen["allocated"] += alone.placed;
-            const auto made = admission::admit(cluster, pods, {.evictions = false});
-            require_valid(spec, cluster, made.plan, "admit");
-            seen["with moves"] += !made.plan.moves.empty();
-            const auto gang = preemption::preempt_gang(cluster, pods, {.policy = preemption::Policy::spot});
-            if (!gang.decision) continue;
-            require_valid(spec, cluster, preemption::to_plan(*gang.decision, pods), "preempt_gang");
-            seen["gang victims"] += gang.decision->victims.size();
-        }
-        const auto together = allocation::allocate_many(cluster, jobs, {.seed = seed, .iterations = 100});
-        require_valid(spec, cluster, allocation::to_plan(together), "allocate_many");
-        seen["jobs together"] += static_cast<std::size_t>(together.placed);
+        Algorithms(spec, cluster, seed, seen).check_all();
     }
     for (const char* kind :
          {"vacated", "restarts", "moves of members", "moves of spread tasks", "moves of devices", "placed",

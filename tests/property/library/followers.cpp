@@ -2,27 +2,10 @@
 // Every follower of a cluster against one built from scratch, after random changes of every kind: nodes and tasks that come,
 // change and go, GPUs that fail under running tasks, reservations, what-if that is kept or taken back, copies, followers that lag
 // and fall out of the window.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/membership_world.hpp"
 
-#include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/allocation/ranked_placement.hpp>
-#include <gpusched/allocation/rankers.hpp>
-#include <gpusched/consolidation/free_index.hpp>
-#include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/fragmentation/fragmentation.hpp>
-#include <gpusched/model/follower.hpp>
-#include <gpusched/preemption/index.hpp>
-
-#include <algorithm>
-#include <array>
-#include <map>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <vector>
+#include <gpusched/gpusched.hpp>
 
 using namespace gpusched;
 using namespace testing_support;

@@ -1,29 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes of up to 64 GPUs in every algorithm: answers hold, plans are verified, nothing takes forever.
-#include "support/catch.hpp"
+#include "algorithms.hpp"
 #include "support/instances.hpp"
-
-#include <gpusched/admission/admit.hpp>
-#include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/allocation/named.hpp>
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/fragmentation/expected_fill.hpp>
-#include <gpusched/fragmentation/fgd.hpp>
-#include <gpusched/milp/consolidation.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/priority_packing.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/preemption/preempt.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <array>
-#include <span>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using testing_support::instances;
@@ -146,16 +124,11 @@ ClusterSpec random_spec(Rng& rng) {
     return spec;
 }
 
-void check(const ClusterSpec& spec, const Plan& plan, const Cluster& cluster) {
-    const auto report = verify::plan(spec, to_spec(plan, cluster));
-    INFO((report.ok ? "" : report.violations.front()));
-    REQUIRE(report.ok);
-}
-
 }  // namespace
 
 TEST_CASE("64 GPUs: feasibility, placement, preemption, consolidation and models on random clusters") {
-    std::size_t above_16 = 0, moves = 0, evictions = 0, gangs = 0, fills = 0;
+    std::size_t above_16 = 0, fills = 0;
+    testing_support::Seen seen;
     for (std::uint64_t seed = 0; seed < instances(300u); ++seed) {
         Rng rng(seed);
         INFO("seed " << seed);
@@ -194,36 +167,16 @@ TEST_CASE("64 GPUs: feasibility, placement, preemption, consolidation and models
                     cluster, task, {.rankers = {"expected_fill", "fgd"}, .gpu_picker = std::string(picker)});
                 INFO(picker << " for " << asked.name);
                 if (!found) continue;
-                REQUIRE(gpus_fit(cluster, task, found->node, found->gpus));
                 Plan plan;
                 plan.placements = {{task, found->node, found->gpus}};
-                check(spec, plan, cluster);
-            }
-            for (const auto policy : {preemption::Policy::imp, preemption::Policy::exhaustive,
-                                      preemption::Policy::spot, preemption::Policy::first_fit}) {
-                const auto result = preemption::preempt(cluster, task, {.policy = policy});
-                if (!result.decision) continue;
-                evictions += result.decision->victims.size();
-                check(spec, preemption::to_plan(*result.decision, task), cluster);
+                testing_support::require_valid(spec, cluster, plan);
             }
         }
-        for (const auto preset :
-             {consolidation::Preset::ipc, consolidation::Preset::fast, consolidation::Preset::best}) {
-            const auto result = consolidation::consolidate(cluster, {.preset = preset});
-            moves += result.plan.moves.size();
-            check(spec, result.plan, cluster);
-        }
-        const allocation::JobRequest job{
-            "gang", {{2, random_task(rng, "")}, {rng.between(1, 3), random_task(rng, "")}}};
-        auto pods = job;
-        for (auto& group : pods.pods) group.pod.standby = false;
-        const auto with = allocation::with_job(cluster, pods);
-        const auto both = with.cluster.to_spec();
-        if (const auto found = allocation::allocate(with.cluster, with.pods); found.placed) {
-            ++gangs;
-            check(both, allocation::to_plan(found), with.cluster);
-        }
-        check(both, admission::admit(with.cluster, with.pods, {.evictions = false}).plan, with.cluster);
+        allocation::JobRequest job{"gang",
+                                   {{2, random_task(rng, "")}, {rng.between(1, 3), random_task(rng, "")}}};
+        for (auto& group : job.pods) group.pod.standby = false;
+        auto with = allocation::with_job(cluster, job);
+        testing_support::Algorithms(with.cluster.to_spec(), with.cluster, seed, seen).check_all();
         // The present placement satisfies the models.
         std::vector<NodeId> now;
         for (const auto task : cluster.tasks()) now.push_back(cluster.node_of(task));
@@ -235,10 +188,10 @@ TEST_CASE("64 GPUs: feasibility, placement, preemption, consolidation and models
         if (std::none_of(spec.tasks.begin(), spec.tasks.end(), [](const TaskSpec& t) { return t.standby; }))
             REQUIRE(milp::evaluate(packing, packing.encode(cluster, now)).feasible());
     }
-    CAPTURE(above_16, moves, evictions, gangs, fills);
+    CAPTURE(above_16, seen, fills);
     CHECK(above_16 > instances(830u));
-    CHECK(moves > instances(500u));
-    CHECK(evictions > instances(500u));
-    CHECK(gangs > instances(75u));
+    CHECK(seen["moves"] > instances(500u));
+    CHECK(seen["evicted"] > instances(500u));
+    CHECK(seen["gangs"] > instances(75u));
     CHECK(fills > instances(166u));
 }

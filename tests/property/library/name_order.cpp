@@ -1,25 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The order in which a snapshot lists its nodes, tasks, jobs and budgets, and the groups of a task, changes no answer.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/admission/admit.hpp>
-#include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/allocation/named.hpp>
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/core/order.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/preemption/preempt.hpp>
-
-#include <algorithm>
-#include <optional>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/gpusched.hpp>
 
 using namespace gpusched;
 namespace con = gpusched::consolidation;

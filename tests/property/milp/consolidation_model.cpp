@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Consolidation models against brute force over all placements, judged by rules written down here.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
+#include "support/solvers.hpp"
 
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/consolidation.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/solver.hpp>
-
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/milp/milp.hpp>
 
 using namespace gpusched;
 using namespace gpusched::milp;
@@ -28,11 +18,12 @@ struct Random {
     explicit Random(Rng& rng) {
         const auto nodes = rng.between(2, 4);
         for (int n = 0; n < nodes; ++n) {
-            NodeSpec node{.name = "n" + std::to_string(n), .gpu_model = rng.chance(0.7) ? "A" : "B"};
-            node.gpu_count = rng.between(2, 4);
-            node.cpu_milli = 1000 * rng.between(4, 10);
-            node.memory_mib = rng.between(4, 12);
-            node.schedulable = !rng.chance(0.1);
+            NodeSpec node{.name = "n" + std::to_string(n),
+                          .gpu_model = rng.chance(0.7) ? "A" : "B",
+                          .gpu_count = rng.between(2, 4),
+                          .cpu_milli = 1000 * rng.between(4, 10),
+                          .memory_mib = rng.between(4, 12),
+                          .schedulable = !rng.chance(0.1)};
             spec.nodes.push_back(node);
         }
         for (int t = 0, count = static_cast<int>(rng.between(2, 6)); t < count; ++t) {
@@ -272,10 +263,7 @@ TEST_CASE("consolidation models of 200 random clusters have the documented size"
 }
 
 TEST_CASE("consolidation models of 200 random clusters equal brute force, in both forms") {
-    if (available_solvers().empty()) {
-        WARN("no solver: not checked");
-        return;
-    }
+    if (testing_support::lacks_solver()) return;
     Rng rng(11);
     int vacated = 0;
     for (int i = 0; i < testing_support::instances(200); ++i) {
@@ -313,10 +301,7 @@ TEST_CASE("consolidation models of 200 random clusters equal brute force, in bot
 }
 
 TEST_CASE("fewest moves that vacate so many GPUs equal brute force, in both forms") {
-    if (available_solvers().empty()) {
-        WARN("no solver: not checked");
-        return;
-    }
+    if (testing_support::lacks_solver()) return;
     Rng rng(12);
     int compared = 0, impossible = 0;
     for (int i = 0; i < 100; ++i) {

@@ -1,23 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Joint allocation over switches against brute force: all counts of pods of all jobs on all switches.
-#include "support/catch.hpp"
+#include "support/solvers.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/joint_allocation.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/solver.hpp>
-#include <gpusched/model/cluster.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <numeric>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/milp/milp.hpp>
 
 using namespace gpusched;
 using namespace gpusched::milp;
@@ -67,10 +53,7 @@ std::pair<int, double> brute_force(const JointProblem& p) {
 }  // namespace
 
 TEST_CASE("joint allocations of 150 random problems equal brute force") {
-    if (available_solvers().empty()) {
-        WARN("no solver: not checked");
-        return;
-    }
+    if (testing_support::lacks_solver()) return;
     Rng rng(3);
     int partly = 0;
     for (int i = 0; i < 150; ++i) {
@@ -158,6 +141,27 @@ Sampled sampled(ClusterSpec spec, const std::vector<Wanted>& jobs) {
     return made;
 }
 
+/// The most jobs that nodes really host, by trying every node for every pod.
+/// @param put (job, node, sign) puts a pod of the job on the node, or takes it back; does all still fit?
+template <class Put>
+int most_placed(const std::vector<Wanted>& wanted, std::size_t nodes, Put put) {
+    int best = 0;
+    const std::function<void(std::size_t, int, int)> next = [&](std::size_t j, int pods, int placed) {
+        if (j == wanted.size()) {
+            best = std::max(best, placed);
+            return;
+        }
+        if (pods == wanted[j].pods) return next(j + 1, 0, placed + 1);
+        if (pods == 0) next(j + 1, 0, placed);
+        for (std::size_t n = 0; n < nodes; ++n) {
+            if (put(j, n, 1)) next(j, pods + 1, placed);
+            (void)put(j, n, -1);
+        }
+    };
+    next(0, 0, 0);
+    return best;
+}
+
 }  // namespace
 
 TEST_CASE("the slots of a switch are the pods that its nodes can host") {
@@ -221,10 +225,7 @@ TEST_CASE("joint problems reject constraints outside the model") {
 }
 
 TEST_CASE("joint allocations of 200 random clusters with scarce cores equal brute force over nodes") {
-    if (available_solvers().empty()) {
-        WARN("no solver: not checked");
-        return;
-    }
+    if (testing_support::lacks_solver()) return;
     int partly = 0, by_cores = 0;
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         Rng rng(seed + 77);
@@ -283,10 +284,7 @@ TEST_CASE("joint allocations of HP and LP jobs with Standby tasks place as many 
     auto standby = hp;
     standby.standby = true;
     const TaskSpec kinds[]{hp, lp};
-    if (available_solvers().empty()) {
-        WARN("no solver: not checked");
-        return;
-    }
+    if (testing_support::lacks_solver()) return;
     int partly = 0, borrowed = 0;
     for (std::uint64_t seed = 0; seed < 200; ++seed) {
         Rng rng(seed + 313);
@@ -316,22 +314,11 @@ TEST_CASE("joint allocations of HP and LP jobs with Standby tasks place as many 
         }
         // Pods by kind and node. LP pods take what is lent first.
         std::vector<std::vector<int>> pods(idle.size(), std::vector<int>(2, 0));
-        int best = 0;
-        std::function<void(std::size_t, int, int)> put = [&](std::size_t j, int put_so_far, int placed) {
-            if (j == wanted.size()) {
-                best = std::max(best, placed);
-                return;
-            }
-            if (put_so_far == wanted[j].pods) return put(j + 1, 0, placed + 1);
-            if (put_so_far == 0) put(j + 1, 0, placed);
-            for (std::size_t n = 0; n < idle.size(); ++n) {
-                auto& here = pods[n];
-                ++here[kind[j]];
-                if (here[0] + std::max(0, here[1] - lent[n]) <= idle[n]) put(j, put_so_far + 1, placed);
-                --here[kind[j]];
-            }
-        };
-        put(0, 0, 0);
+        const int best = most_placed(wanted, idle.size(), [&](std::size_t j, std::size_t n, int sign) {
+            auto& here = pods[n];
+            here[kind[j]] += sign;
+            return here[0] + std::max(0, here[1] - lent[n]) <= idle[n];
+        });
         const auto s = sampled(spec, wanted);
         const auto m = joint_allocation(joint_problem(s.cluster, s.jobs));
         const auto solution = solve(m);
@@ -385,30 +372,15 @@ TEST_CASE("joint allocations of jobs with different shapes are bounds of brute f
         const auto solution = solve(m);
         INFO("seed " << seed);
         REQUIRE(solution.status == Status::optimal);
-        // The most jobs that nodes really host, by trying every node for every pod.
         std::vector<std::pair<std::int64_t, std::int64_t>> left;
         for (const auto& node : spec.nodes) left.emplace_back(node.gpu_count, node.cpu_milli);
-        int best = 0;
-        std::function<void(std::size_t, int, int)> put = [&](std::size_t j, int pods, int placed) {
-            if (j == wanted.size()) {
-                best = std::max(best, placed);
-                return;
-            }
-            if (pods == wanted[j].pods) return put(j + 1, 0, placed + 1);
-            if (pods == 0) put(j + 1, 0, placed);
+        const int best = most_placed(wanted, left.size(), [&](std::size_t j, std::size_t n, int sign) {
             const auto& pod = wanted[j].pod;
-            for (std::size_t n = 0; n < left.size(); ++n) {
-                if ((!pod.gpu_models.empty() && spec.nodes[n].gpu_model != "A") ||
-                    left[n].first < pod.gpu_count || left[n].second < pod.cpu_milli)
-                    continue;
-                left[n].first -= pod.gpu_count;
-                left[n].second -= pod.cpu_milli;
-                put(j, pods + 1, placed);
-                left[n].first += pod.gpu_count;
-                left[n].second += pod.cpu_milli;
-            }
-        };
-        put(0, 0, 0);
+            left[n].first -= sign * pod.gpu_count;
+            left[n].second -= sign * pod.cpu_milli;
+            return (pod.gpu_models.empty() || spec.nodes[n].gpu_model == "A") && left[n].first >= 0 &&
+                   left[n].second >= 0;
+        });
         int placed = 0;
         for (const auto& counts : m.decode(solution.x))
             placed += std::any_of(counts.begin(), counts.end(), [](int n) { return n > 0; });

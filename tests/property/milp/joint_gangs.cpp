@@ -1,25 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several jobs at once against brute force over all counts of pods on all nodes.
-#include "support/catch.hpp"
+#include "support/plans.hpp"
+#include "support/solvers.hpp"
 
-#include <gpusched/allocation/allocate_many.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/core/context.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/milp/joint_allocation.hpp>
-#include <gpusched/milp/solver.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/allocation/allocation.hpp>
+#include <gpusched/milp/milp.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -124,9 +109,7 @@ TEST_CASE("1,500 joint allocations: valid, never worse than sorted by size, most
         Plan plan;
         for (const auto& a : joint.jobs)
             for (const auto& p : a.pods) plan.placements.push_back(p);
-        const auto report = verify::plan(r.with.cluster.to_spec(), to_spec(plan, r.with.cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(r.with.cluster.to_spec(), r.with.cluster, plan);
         for (const auto& a : joint.jobs) REQUIRE((a.placed ? !a.pods.empty() : !a.reason.empty()));
         const auto again = allocate_many(r.with.cluster, r.jobs, {.seed = seed, .iterations = 300});
         REQUIRE(again.entropy == joint.entropy);
@@ -151,9 +134,10 @@ TEST_CASE("2,000 searches that end early count exactly the jobs that they place"
         Rng rng(seed + 5'000'000);
         Instance x;
         for (int n = 0, nodes = static_cast<int>(rng.between(3, 7)); n < nodes; ++n) {
-            NodeSpec node{.name = "n" + std::to_string(n), .gpu_model = "A"};
-            node.gpu_count = std::int64_t{1} << rng.between(1, 3);
-            node.network = {"s" + std::to_string(rng.below(3))};
+            NodeSpec node{.name = "n" + std::to_string(n),
+                          .gpu_model = "A",
+                          .gpu_count = std::int64_t{1} << rng.between(1, 3),
+                          .network = {"s" + std::to_string(rng.below(3))}};
             x.spec.nodes.push_back(node);
         }
         for (int j = 0, jobs = static_cast<int>(rng.between(2, 6)); j < jobs; ++j) {
@@ -193,9 +177,7 @@ TEST_CASE("2,000 searches that end early count exactly the jobs that they place"
             }
             REQUIRE(found->placed == placed);
             REQUIRE(found->entropy == Catch::Approx(entropy / all).margin(1e-9));
-            const auto report = verify::plan(r.with.cluster.to_spec(), to_spec(plan, r.with.cluster));
-            INFO((report.ok ? "" : report.violations.front()));
-            REQUIRE(report.ok);
+            testing_support::require_valid(r.with.cluster.to_spec(), r.with.cluster, plan);
             // A job that is left out does not fit next to the others.
             const auto after = apply(r.with.cluster, plan);
             for (std::size_t j = 0; j < x.jobs.size(); ++j)
@@ -210,10 +192,7 @@ TEST_CASE("2,000 searches that end early count exactly the jobs that they place"
 }
 
 TEST_CASE("60 larger joint allocations against the optimum of the integer programme") {
-    if (milp::available_solvers().empty()) {
-        WARN("no solver: not checked");
-        return;
-    }
+    if (testing_support::lacks_solver()) return;
     int optimal = 0, sorted_optimal = 0, left_out = 0;
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
         Rng rng(seed + 1'000'000);

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Priority packing against brute force: all placements of pending (and movable) tasks, judged by rules written down here.
-#include "support/catch.hpp"
+#include "support/solvers.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/priority_packing.hpp>
-
-#include <algorithm>
-#include <functional>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
+#include <gpusched/milp/milp.hpp>
 
 using namespace gpusched;
 using namespace gpusched::milp;
@@ -307,10 +298,7 @@ TEST_CASE("encoded placements are feasible exactly if they are legal, and decode
 }
 
 TEST_CASE("priority packings of 150 random clusters are lexicographically optimal") {
-    if (available_solvers().empty()) {
-        WARN("no solver: not checked");
-        return;
-    }
+    if (testing_support::lacks_solver()) return;
     Rng rng(17);
     int moved = 0, waiting = 0;
     for (int i = 0; i < 150; ++i) {

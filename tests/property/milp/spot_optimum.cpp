@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Spot scheduling against brute force: all patterns of running and waiting, and all placements, counted by code of its own.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
+#include "support/solvers.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/solver.hpp>
-#include <gpusched/milp/spot_schedule.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <functional>
-#include <limits>
-#include <optional>
-#include <string>
-#include <vector>
+#include <gpusched/milp/milp.hpp>
 
 using namespace gpusched;
 using namespace gpusched::milp;
@@ -180,10 +169,7 @@ void check_size(const SpotModel& m) {
 }  // namespace
 
 TEST_CASE("spot schedules of 150 random problems equal brute force, in both modes") {
-    if (available_solvers().empty()) {
-        WARN("no solver: not checked");
-        return;
-    }
+    if (testing_support::lacks_solver()) return;
     Rng rng(7);
     int infeasible = 0, with_restarts = 0;
     for (int i = 0; i < testing_support::instances(150); ++i) {

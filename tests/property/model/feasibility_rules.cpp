@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // May this task run on that node: the library against the naive rules of reference.hpp, one by one. Every rule is often the
 // only one that refuses, so that a library (or a naive side) without it would be found out.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/model/model.hpp>
-
-#include <array>
-#include <cstddef>
-#include <functional>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using reference::State;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random changes of membership: after each, the cluster is what `build` makes of the same data, and a change that `build`
 // would refuse is refused and changes nothing.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/membership_world.hpp"
 

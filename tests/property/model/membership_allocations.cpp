@@ -1,32 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // At a steady population, tasks that come, run and go allocate nothing, those of new jobs and groups included.
+#include "support/allocations.hpp"
 #include "support/catch.hpp"
 
 #include <gpusched/model/model.hpp>
-
-#include <cstddef>
-#include <cstdlib>
-#include <new>
-#include <string>
-#include <vector>
-
-namespace {
-std::size_t allocations = 0;
-}
-
-// Not inlined, so that the compiler does not take them for a pair that does not match.
-[[gnu::noinline]] void* operator new(std::size_t size) {
-    ++allocations;
-    if (void* p = std::malloc(size)) return p;
-    throw std::bad_alloc();
-}
-[[gnu::noinline]] void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
-    ++allocations;
-    return std::malloc(size);
-}
-[[gnu::noinline]] void operator delete(void* p) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, const std::nothrow_t&) noexcept { std::free(p); }
-[[gnu::noinline]] void operator delete(void* p, std::size_t) noexcept { std::free(p); }
 
 using namespace gpusched;
 
@@ -66,14 +43,14 @@ TEST_CASE("Tasks that come and go at a steady number allocate nothing") {
             if ((index(task) + static_cast<std::size_t>(round)) % 5 == 0)
                 gone.push_back(cluster.handle(task));
         REQUIRE(gone.size() == next.size());
-        const auto before = allocations;
+        const auto before = testing_support::allocations.load();
         for (const auto task : gone) cluster.remove_task(task);
         for (std::size_t t = 0; t < next.size(); ++t) {
             const auto task = cluster.add_task(next[t]);
             const auto node = cluster.handle(make_id<NodeId>(t % 40));
             cluster.bind(task, node, gpu_bit(static_cast<int>(t % 4)));
         }
-        (round == 1 ? first : last) = allocations - before;
+        (round == 1 ? first : last) = testing_support::allocations - before;
     }
     CHECK(first > 0);  // look-ups are made
     CHECK(last == 0);

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cluster against the naive rules: after any sequence of changes both must give the same answers.
-#include "support/catch.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/model/model.hpp>
-
-#include <sstream>
 
 using namespace gpusched;
 

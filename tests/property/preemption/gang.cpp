@@ -1,24 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs of preemptors against brute force: all sets of victims of a domain, with every way to place the pods beside the rest.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/mixed_gangs.hpp"
+#include "support/plans.hpp"
 #include "support/policies.hpp"
 #include "support/subgroups.hpp"
 
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/feasibility.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <array>
-#include <map>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <vector>
+#include <gpusched/preemption/preemption.hpp>
 
 using namespace gpusched;
 using namespace gpusched::preemption;
@@ -36,9 +24,11 @@ Instance random_instance(Rng& rng) {
     spec.now = 1000;
     const auto nodes = rng.between(2, 5);
     for (int n = 0; n < nodes; ++n) {
-        NodeSpec node{.name = "n" + std::to_string(n), .gpu_model = "A", .gpu_count = rng.between(2, 4)};
-        node.cpu_milli = 8000;
-        node.memory_mib = 16;
+        NodeSpec node{.name = "n" + std::to_string(n),
+                      .gpu_model = "A",
+                      .gpu_count = rng.between(2, 4),
+                      .cpu_milli = 8000,
+                      .memory_mib = 16};
         if (!rng.chance(0.1)) node.network = {"s" + std::to_string(rng.below(2))};
         if (rng.chance(0.5)) {
             Hardware hardware;
@@ -200,9 +190,7 @@ TEST_CASE("4,000 gangs of preemptors: valid, never better than brute force, most
             const auto& d = *result.decision;
             REQUIRE(result.reason.empty());
             REQUIRE(best);
-            const auto report = verify::plan(x.spec, to_spec(to_plan(d, x.pods), cluster));
-            INFO((report.violations.empty() ? "" : report.violations.front()));
-            REQUIRE(report.ok);
+            testing_support::require_valid(x.spec, cluster, to_plan(d, x.pods));
             const auto whole = losses(x, d.victims);
             REQUIRE(whole);
             const auto& key = *whole;
@@ -255,10 +243,11 @@ Instance random_growing_jobs(Rng& rng, bool of_one_size) {
     }
     const auto pods = rng.between(1, 5);
     for (int i = 0; i < pods; ++i) {
-        TaskSpec pod{.name = "p" + std::to_string(i), .job = rng.chance(0.8) ? "j0" : some_job()};
-        pod.gpu_count = of_one_size ? 1 : rng.between(1, 2);
-        pod.priority = 10;
-        pod.priority_class = PriorityClass::hp;
+        TaskSpec pod{.name = "p" + std::to_string(i),
+                     .job = rng.chance(0.8) ? "j0" : some_job(),
+                     .gpu_count = of_one_size ? 1 : rng.between(1, 2),
+                     .priority = 10,
+                     .priority_class = PriorityClass::hp};
         x.pods.push_back(make_id<TaskId>(spec.tasks.size()));
         spec.tasks.push_back(pod);
     }
@@ -311,9 +300,7 @@ TEST_CASE("6,000 gangs of preemptors keep min_members of their own jobs, and are
             if (of_one_size) REQUIRE(found.has_value() == (!incomplete && room >= std::ssize(x.pods)));
             ++seen[found ? "finds room" : "finds none"];
             if (!found) continue;
-            const auto report = verify::plan(x.spec, to_spec(to_plan(*found, x.pods), cluster));
-            INFO((report.ok ? "" : report.violations.front()));
-            REQUIRE(report.ok);
+            testing_support::require_valid(x.spec, cluster, to_plan(*found, x.pods));
             std::map<std::string, std::int64_t> gone;
             for (const auto victim : found->victims) {
                 const auto& t = x.spec.tasks[index(victim)];
@@ -353,10 +340,7 @@ TEST_CASE("4,000 gangs of two and three shapes evict no task if they fit without
         if (!found.decision) continue;
         const auto& d = *found.decision;
         if (possible) REQUIRE(std::tuple(d.cost, d.lost_gangs) == std::tuple(0, 0));
-        const auto report =
-            verify::plan(with.cluster.to_spec(), to_spec(to_plan(d, with.pods), with.cluster));
-        INFO((report.ok ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(with.cluster.to_spec(), with.cluster, to_plan(d, with.pods));
     }
     for (const char* kind : {"fits", "evicts", "none"}) {
         INFO(kind);

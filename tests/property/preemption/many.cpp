@@ -1,37 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes with more than 64 potential victims: bystanders who free nothing change no answer, and hundreds of fractions are
 // chosen from as an enumeration of all sets of GPUs, and the rules of the linear policies, say.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/policies.hpp"
 #include "support/random_cluster.hpp"
 
 #include <gpusched/core/order.hpp>
-#include <gpusched/preemption/index.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <map>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <vector>
+#include <gpusched/preemption/preemption.hpp>
 
 using namespace gpusched;
 using namespace gpusched::preemption;
 using testing_support::instances;
+using testing_support::names;
 
 namespace {
 
 const auto policies = testing_support::all_policies();
-
-std::vector<std::string> names(const Cluster& cluster, const std::vector<TaskId>& tasks) {
-    std::vector<std::string> out;
-    for (const auto task : tasks) out.push_back(cluster.name(task));
-    std::sort(out.begin(), out.end());
-    return out;
-}
 
 constexpr std::int64_t bystander_cost = 1'000'000'000'000;
 
@@ -42,11 +27,11 @@ ClusterSpec with_bystanders(const ClusterSpec& spec, Rng& rng) {
     for (const auto& node : spec.nodes) {
         if (rng.chance(0.3)) continue;
         for (std::int64_t i = 0, count = rng.between(60, 140); i < count; ++i) {
-            TaskSpec task{.name = "zz-" + node.name + "-" + std::to_string(i)};
-            task.priority = 999'999;
-            task.priority_class = PriorityClass::lp;
-            task.preemptible = true;
-            task.node = node.name;
+            TaskSpec task{.name = "zz-" + node.name + "-" + std::to_string(i),
+                          .priority = 999'999,
+                          .priority_class = PriorityClass::lp,
+                          .preemptible = true,
+                          .node = node.name};
             tasks.push_back(task);
         }
     }
@@ -59,16 +44,13 @@ ClusterSpec with_bystanders(const ClusterSpec& spec, Rng& rng) {
 ClusterSpec fractions(Rng& rng, int victims) {
     ClusterSpec spec;
     spec.now = 1000;
-    NodeSpec node{.name = "n"};
-    node.gpu_model = "A";
-    node.gpu_count = 8;
-    node.cpu_milli = 1'000'000;
-    node.memory_mib = 1'000'000;
+    NodeSpec node{
+        .name = "n", .gpu_model = "A", .gpu_count = 8, .cpu_milli = 1'000'000, .memory_mib = 1'000'000};
     spec.nodes = {node};
     for (int i = 0; i < victims; ++i) {
-        TaskSpec task{.name = "t" + std::to_string(rng.below(100'000)) + "." + std::to_string(i)};
-        task.gpu_count = 1;
-        task.gpu_share_milli = 8000 / (victims + 8);
+        TaskSpec task{.name = "t" + std::to_string(rng.below(100'000)) + "." + std::to_string(i),
+                      .gpu_count = 1,
+                      .gpu_share_milli = 8000 / (victims + 8)};
         task.cpu_milli = rng.between(1, 5) * 100;
         task.priority = rng.between(1, 90);
         task.priority_class = PriorityClass::lp;
@@ -80,10 +62,8 @@ ClusterSpec fractions(Rng& rng, int victims) {
         spec.tasks.push_back(task);
     }
     rng.shuffle(std::span(spec.tasks));
-    TaskSpec p{.name = "p"};
-    p.gpu_count = rng.between(1, 4);
-    p.priority = 100;
-    p.priority_class = PriorityClass::hp;
+    TaskSpec p{
+        .name = "p", .gpu_count = rng.between(1, 4), .priority = 100, .priority_class = PriorityClass::hp};
     spec.tasks.push_back(p);
     return spec;
 }
@@ -205,9 +185,7 @@ TEST_CASE("hundreds of fractions: the optimum, the rules of the linear policies,
             const auto found = preempt(cluster, p, {.policy = policy});
             REQUIRE(found.proven);
             REQUIRE(found.decision);
-            const auto report = verify::plan(spec, to_spec(to_plan(*found.decision, p), cluster));
-            INFO((report.ok ? "" : report.violations.front()));
-            REQUIRE(report.ok);
+            testing_support::require_valid(spec, cluster, to_plan(*found.decision, p));
             return *found.decision;
         };
         const auto imp = ask(Policy::imp);
@@ -256,7 +234,7 @@ TEST_CASE("hundreds of fractions: the optimum, the rules of the linear policies,
         std::sort(leaving.begin(), leaving.end());
         REQUIRE(ask(Policy::reprieve).victims == leaving);
         // In a user-defined order until the preemptor fits; then the last ones come back first if possible.
-        const auto key = [](TaskId x) { return static_cast<std::int64_t>(index(x)) * 7 % 5; };
+        const auto key = [&](TaskId x) { return testing_support::Scattered{}(cluster, x, 0); };
         std::vector<TaskId> gone;
         for (const auto task : prefix(key)) {
             gone.push_back(task);
@@ -268,7 +246,7 @@ TEST_CASE("hundreds of fractions: the optimum, the rules of the linear policies,
             if (free(fewer)) gone = fewer;
         }
         std::sort(gone.begin(), gone.end());
-        REQUIRE(ask([&](const Cluster&, TaskId x, std::int64_t) { return key(x); }).victims == gone);
+        REQUIRE(ask(testing_support::Scattered{}).victims == gone);
         // The same state with another past, also with a truncated search.
         auto shuffled = order;
         rng.shuffle(std::span(shuffled));

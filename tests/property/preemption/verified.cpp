@@ -1,27 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Never an eviction without a verified placement: all policies, on random snapshots with every kind of constraint on random
 // topologies, judged by the naive rules of reference.hpp and by the checker of plans.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 #include "support/policies.hpp"
 #include "support/random_cluster.hpp"
-#include "support/subgroups.hpp"
 
-#include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <functional>
-#include <map>
-#include <optional>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/preemption/preemption.hpp>
 
 using namespace gpusched;
 using namespace gpusched::preemption;
@@ -133,15 +118,8 @@ reference::State without(const ClusterSpec& spec, Leaves&& leaves) {
     return state;
 }
 
-/// A user-defined order, independent of the obstacles.
-struct Scattered {
-    std::int64_t operator()(const Cluster&, TaskId victim, std::int64_t) const {
-        return static_cast<std::int64_t>(index(victim)) * 7 % 5;
-    }
-};
-
 const auto policies = [] {
-    std::vector<VictimPolicy> found{Scattered{}};
+    std::vector<VictimPolicy> found{testing_support::Scattered{}};
     for (const auto policy : testing_support::all_policies()) found.emplace_back(policy);
     return found;
 }();
@@ -197,9 +175,7 @@ TEST_CASE("no policy evicts without a valid placement, and all find one if it ex
                 }
                 const auto plan = to_plan(d, task);
                 if (!spec.tasks[t].cpu_local) {  // plans cannot be judged by cores
-                    const auto report = verify::plan(spec, to_spec(plan, cluster));
-                    INFO((report.violations.empty() ? "" : report.violations.front()));
-                    REQUIRE(report.ok);
+                    testing_support::require_valid(spec, cluster, plan);
                 }
                 REQUIRE(apply(cluster, plan).node_of(task) == d.node);
                 (d.victims.empty() ? fits : evicting[policy.name()]) += 1;
@@ -231,9 +207,7 @@ TEST_CASE("no policy evicts without a valid placement, and all find one if it ex
                     asked.tasks[t].hardware_affinity = {
                         {numa ? HardwareLevel::numa : HardwareLevel::socket, HardwareQos::guaranteed}};
                 }
-                const auto report = verify::plan(asked, to_spec(to_plan(*result.decision, task), cluster));
-                INFO((report.violations.empty() ? "" : report.violations.front()));
-                REQUIRE(report.ok);
+                testing_support::require_valid(asked, cluster, to_plan(*result.decision, task));
             }
         }
         // Gangs: the pending members of a job, or any pending tasks.
@@ -253,9 +227,7 @@ TEST_CASE("no policy evicts without a valid placement, and all find one if it ex
         REQUIRE(cluster.same_placement(untouched));
         REQUIRE(gang.decision.has_value() == gang.reason.empty());
         if (!gang.decision) continue;
-        const auto report = verify::plan(spec, to_spec(to_plan(*gang.decision, pods), cluster));
-        INFO("gang: " << (report.violations.empty() ? "" : report.violations.front()));
-        REQUIRE(report.ok);
+        testing_support::require_valid(spec, cluster, to_plan(*gang.decision, pods));
         evicting["gang"] += !gang.decision->victims.empty();
     }
     std::string text;

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The serving plan against brute force: every choice of replicas, each with its own linear program written down here.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 
-#include <gpusched/core/lp.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/solver.hpp>
-#include <gpusched/serving/serving_milp.hpp>
-#include <gpusched/serving/solve_serving_plan.hpp>
-
-#include <cmath>
-#include <limits>
-#include <string>
-#include <vector>
+#include <gpusched/serving/serving.hpp>
 
 using namespace gpusched;
 using namespace gpusched::milp;

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans by budget against a brute force over replicas at every budget, and against plans for that budget alone.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "unit/serving/oracle.hpp"
-
-#include <gpusched/serving/sensitivity.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <set>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::serving;

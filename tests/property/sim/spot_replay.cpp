@@ -2,20 +2,11 @@
 // Spot replay on random traces: every plan is checked by the plan checker, gangs are whole, nobody but LP is evicted, and the
 // books of all jobs are those of a second accountant, who sees nothing but the plans. With interference the work done is that of a
 // second clock with steps of one second.
+#include "support/catch.hpp"
+
 #include <gpusched/allocation/slowdown.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/sim/spot_replay.hpp>
+#include <gpusched/sim/sim.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <support/catch.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdlib>
-#include <map>
-#include <set>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::sim;

@@ -1,18 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/admissions.hpp"
-#include "support/catch.hpp"
-
-#include <gpusched/admission/admit.hpp>
-#include <gpusched/core/context.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-
-#include <algorithm>
-#include <stop_token>
-#include <string>
-#include <string_view>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::admission;

@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The parts that a proof of `admit` rests on, each against a brute force over all sets of tasks of a node.
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
 
 #include "admission/bounds.hpp"
 #include "admission/covers.hpp"
-#include <gpusched/admission/admit.hpp>
+#include <gpusched/admission/admission.hpp>
 #include <gpusched/consolidation/scope.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/feasibility.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <set>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::admission::detail;

@@ -1,15 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Proofs and binding limits of admission with limits, budgets, Standby tasks or many small tasks.
 #include "support/catch.hpp"
+#include "support/plans.hpp"
 
-#include <gpusched/admission/admit.hpp>
+#include <gpusched/admission/admission.hpp>
 #include <gpusched/allocation/job_request.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::admission;
@@ -27,9 +22,10 @@ ClusterSpec nodes(const std::vector<int>& gpus, std::int64_t cpu_milli = 64000) 
 }
 
 TaskSpec& run(ClusterSpec& spec, const std::string& name, const std::string& node, std::vector<int> gpus) {
-    TaskSpec task{.name = name, .gpu_count = static_cast<std::int64_t>(gpus.size())};
-    task.node = node;
-    task.gpus = std::move(gpus);
+    TaskSpec task{.name = name,
+                  .gpu_count = static_cast<std::int64_t>(gpus.size()),
+                  .node = node,
+                  .gpus = std::move(gpus)};
     spec.tasks.push_back(task);
     return spec.tasks.back();
 }
@@ -53,9 +49,7 @@ Admission checked(const ClusterSpec& spec, const std::vector<std::string>& pods,
     for (const auto& name : pods) ids.push_back(cluster.find_task(name));
     auto made = admit(cluster, ids, options);
     if (!made.broken_budgets.empty()) return made;
-    const auto report = verify::plan(spec, to_spec(made.plan, cluster));
-    INFO((report.ok ? std::string() : report.violations.front()));
-    REQUIRE(report.ok);
+    testing_support::require_valid(spec, cluster, made.plan);
     return made;
 }
 

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/admissions.hpp"
-#include "support/catch.hpp"
 
 #include <gpusched/allocation/allocate.hpp>
-
-#include <functional>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::admission;

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What displaced tasks need elsewhere: in the order of the search, and in the bound of gangs.
 #include "support/admissions.hpp"
-#include "support/catch.hpp"
-
-#include <algorithm>
-#include <cstdint>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::admission;
@@ -110,9 +103,10 @@ TEST_CASE("on a full cluster the tasks with the least work are lost, wherever th
 ClusterSpec racks(const std::vector<int>& gpus) {
     ClusterSpec spec;
     for (std::size_t n = 0; n < gpus.size(); ++n) {
-        NodeSpec node{.name = "n" + std::to_string(n), .gpu_count = gpus[n] + 1};
-        node.schedulable = n != 2;
-        node.network = {"r" + std::to_string(n)};
+        NodeSpec node{.name = "n" + std::to_string(n),
+                      .gpu_count = gpus[n] + 1,
+                      .schedulable = n != 2,
+                      .network = {"r" + std::to_string(n)}};
         spec.nodes.push_back(node);
         testing_support::run(spec, "stays on " + node.name, node.name, gpus[n], 1).locked = true;
     }

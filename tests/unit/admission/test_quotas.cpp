@@ -2,14 +2,7 @@
 // Quotas of tenants: what is held and asked for, each limit by itself, and admission under them.
 #include "support/catch.hpp"
 
-#include <gpusched/admission/admit.hpp>
-#include <gpusched/admission/quotas.hpp>
-#include <gpusched/core/errors.hpp>
-
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
+#include <gpusched/admission/admission.hpp>
 
 using namespace gpusched;
 using namespace gpusched::admission;

@@ -2,15 +2,9 @@
 // Pods and answers for the tests of why().
 #pragma once
 
-#include <gpusched/admission/why.hpp>
+#include "support/catch.hpp"
 
-#include <cstdint>
-#include <numeric>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/admission/admission.hpp>
 
 namespace why_cases {
 

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
+#include <gpusched/allocation/allocation.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <cmath>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -368,10 +360,8 @@ TEST_CASE("a refusal is proven for one pod, and if the nodes without groups hold
     ClusterSpec spec;
     spec.nodes = {node("a", {}), node("b", {})};
     for (const char* const on : {"a", "b"}) {
-        TaskSpec task{.name = std::string("on-") + on, .gpu_count = 1};
-        task.node = on;
-        task.gpus = {0};
-        task.groups = {"g"};
+        TaskSpec task{
+            .name = std::string("on-") + on, .gpu_count = 1, .node = on, .gpus = {0}, .groups = {"g"}};
         spec.tasks.push_back(task);
     }
     struct Case {

@@ -1,14 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/catch.hpp"
 #include "support/instances.hpp"
+#include "support/plans.hpp"
 
-#include <gpusched/allocation/allocate_many.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/feasibility.hpp>
+#include <gpusched/allocation/allocation.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -25,9 +20,12 @@ TEST_CASE("jobs that want others near come after them in the plan") {
     // eval wants data near, and data wants train: the larger a job, the sooner it is placed.
     const std::vector<std::string> wishes{"data", "train", ""}, names{"eval", "data", "train"};
     for (std::size_t j = 0; j < names.size(); ++j) {
-        TaskSpec pod{.name = names[j] + "-0", .job = names[j], .cpu_milli = 1'000, .memory_mib = 1'024};
-        pod.gpu_count = std::int64_t{1} << j;
-        pod.groups = {names[j]};
+        TaskSpec pod{.name = names[j] + "-0",
+                     .job = names[j],
+                     .cpu_milli = 1'000,
+                     .memory_mib = 1'024,
+                     .gpu_count = std::int64_t{1} << j,
+                     .groups = {names[j]}};
         if (!wishes[j].empty()) pod.near = {{wishes[j], 0}};
         spec.tasks.push_back(pod);
     }
@@ -61,9 +59,11 @@ TEST_CASE("no job stays after the job that it must be near has left") {
                                   .memory_mib = 65'536,
                                   .network = {"rack-" + std::to_string(n / 2)}});
             if (const auto taken = rng.between(0, 6); taken > 0) {
-                TaskSpec task{.name = "t" + std::to_string(n), .cpu_milli = 1'000, .memory_mib = 1'024};
-                task.gpu_count = taken;
-                task.node = spec.nodes.back().name;
+                TaskSpec task{.name = "t" + std::to_string(n),
+                              .cpu_milli = 1'000,
+                              .memory_mib = 1'024,
+                              .gpu_count = taken,
+                              .node = spec.nodes.back().name};
                 for (int g = 0; g < taken; ++g) task.gpus.push_back(g);
                 spec.tasks.push_back(task);
             }
@@ -93,9 +93,7 @@ TEST_CASE("no job stays after the job that it must be near has left") {
                 jobs[static_cast<std::size_t>(spec.tasks[index(task)].job.back() - '0')].pods.push_back(task);
         INFO("seed " << seed);
         const auto found = allocate_many(cluster, jobs, {.seed = seed, .iterations = 200});
-        const auto report = verify::plan(spec, to_spec(to_plan(found), cluster));
-        INFO((report.ok ? std::string() : report.violations.front()));
-        CHECK(report.ok);
+        testing_support::require_valid(spec, cluster, to_plan(found));
         CHECK(found.order.size() == static_cast<std::size_t>(found.placed));
         several += found.placed > 1;
     }

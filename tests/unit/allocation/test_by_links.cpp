@@ -1,29 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // ByLinks: GPUs of a node by their links, by hand and against enumeration with recomputed bandwidths.
-#include <gpusched/allocation/any.hpp>
-#include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/allocation/place.hpp>
-#include <gpusched/allocation/rankers.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/rng.hpp>
+#include "support/catch.hpp"
+
+#include <gpusched/allocation/allocation.hpp>
 #include <gpusched/io/hardware_files.hpp>
-#include <gpusched/model/feasibility.hpp>
 
-#include <support/catch.hpp>
-
-#include <algorithm>
-#include <array>
-#include <bit>
-#include <filesystem>
 #include <fstream>
-#include <limits>
-#include <map>
-#include <numeric>
-#include <optional>
-#include <string>
-#include <tuple>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -105,11 +87,11 @@ TaskSpec task(std::string name, std::int64_t gpus, std::vector<int> held = {}) {
 }
 
 NodeSpec node(std::string name, int gpus, std::string model = "M") {
-    NodeSpec n{.name = std::move(name)};
-    n.gpu_model = std::move(model);
-    n.gpu_count = gpus;
-    n.cpu_milli = 64'000;
-    n.memory_mib = 1024;
+    NodeSpec n{.name = std::move(name),
+               .gpu_model = std::move(model),
+               .gpu_count = gpus,
+               .cpu_milli = 64'000,
+               .memory_mib = 1024};
     return n;
 }
 

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Composition: every concept with an archetype, policies behind one type, filters, pickers and loads of one's own.
+#include "support/catch.hpp"
+
 #include <gpusched/allocation/allocation.hpp>
-
-#include <support/catch.hpp>
-
-#include <string>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -27,9 +25,7 @@ ClusterSpec nodes(int count) {
 }
 
 TaskSpec task(std::string name, std::int64_t gpus) {
-    TaskSpec t;
-    t.name = std::move(name);
-    t.gpu_count = gpus;
+    TaskSpec t{.name = std::move(name), .gpu_count = gpus};
     return t;
 }
 

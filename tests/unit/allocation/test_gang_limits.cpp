@@ -2,16 +2,7 @@
 // Gangs of several shapes: the caller's limits, jobs that must stay together, groups that trials misjudge, deep searches.
 #include "support/catch.hpp"
 
-#include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/allocate_many.hpp>
-#include <gpusched/allocation/job_request.hpp>
-#include <gpusched/core/context.hpp>
-#include <gpusched/core/rng.hpp>
-
-#include <stop_token>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -19,9 +10,11 @@ using namespace gpusched::allocation;
 namespace {
 
 NodeSpec node_with(const std::string& name, std::int64_t gpus, std::vector<std::string> network) {
-    NodeSpec node{.name = name, .gpu_count = gpus, .cpu_milli = 100'000};
-    node.memory_mib = 100;
-    node.network = std::move(network);
+    NodeSpec node{.name = name,
+                  .gpu_count = gpus,
+                  .cpu_milli = 100'000,
+                  .memory_mib = 100,
+                  .network = std::move(network)};
     return node;
 }
 

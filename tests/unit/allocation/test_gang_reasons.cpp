@@ -2,11 +2,7 @@
 // Gangs without a place: the constraint that is named is one without which they have one.
 #include "support/catch.hpp"
 
-#include <gpusched/allocation/allocate.hpp>
-
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -15,16 +11,16 @@ namespace {
 
 NodeSpec node_with(const std::string& name, std::int64_t gpus, std::int64_t cpu, std::int64_t memory,
                    std::vector<std::string> network = {}) {
-    NodeSpec node{.name = name, .gpu_count = gpus, .cpu_milli = cpu};
-    node.memory_mib = memory;
-    node.network = std::move(network);
+    NodeSpec node{.name = name,
+                  .gpu_count = gpus,
+                  .cpu_milli = cpu,
+                  .memory_mib = memory,
+                  .network = std::move(network)};
     return node;
 }
 
 TaskSpec pod_of(const std::string& name, std::int64_t gpus, std::int64_t cpu = 0, std::int64_t memory = 0) {
-    TaskSpec pod{.name = name, .job = "gang", .cpu_milli = cpu};
-    pod.memory_mib = memory;
-    pod.gpu_count = gpus;
+    TaskSpec pod{.name = name, .job = "gang", .cpu_milli = cpu, .memory_mib = memory, .gpu_count = gpus};
     return pod;
 }
 

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // GPU pickers: which GPUs of a node, by hand and against the rules of the model.
-#include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/model/feasibility.hpp>
+#include "support/catch.hpp"
 
-#include <support/catch.hpp>
-
-#include <map>
-#include <string>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -14,10 +10,7 @@ using namespace gpusched::allocation;
 namespace gpu_pickers_tests {
 
 TaskSpec task(std::string name, std::int64_t gpus, std::int64_t share = 1000, std::vector<int> held = {}) {
-    TaskSpec t;
-    t.name = std::move(name);
-    t.gpu_count = gpus;
-    t.gpu_share_milli = share;
+    TaskSpec t{.name = std::move(name), .gpu_count = gpus, .gpu_share_milli = share};
     if (!held.empty()) t.node = "n";
     t.gpus = std::move(held);
     return t;

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interference: curves, what is learnt from observations, and the policies that rank and limit by them, worked out by hand.
-#include <gpusched/allocation/filters.hpp>
-#include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/allocation/named.hpp>
-#include <gpusched/allocation/rankers.hpp>
-#include <gpusched/allocation/slowdown.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/rng.hpp>
+#include "support/catch.hpp"
 
-#include <support/catch.hpp>
-
-#include <algorithm>
-#include <limits>
-#include <string>
-#include <vector>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -21,18 +10,12 @@ using namespace gpusched::allocation;
 namespace interference_tests {
 
 NodeSpec node(std::string name, std::int64_t gpus) {
-    NodeSpec n;
-    n.name = std::move(name);
-    n.gpu_count = gpus;
-    n.cpu_milli = 100'000;
-    n.memory_mib = 1 << 20;
+    NodeSpec n{.name = std::move(name), .gpu_count = gpus, .cpu_milli = 100'000, .memory_mib = 1 << 20};
     return n;
 }
 
 TaskSpec task(std::string name, std::int64_t gpus, std::int64_t cores, std::string on = {}) {
-    TaskSpec t;
-    t.name = std::move(name);
-    t.gpu_count = gpus;
+    TaskSpec t{.name = std::move(name), .gpu_count = gpus};
     t.cpu_milli = cores * 1000;
     if (!on.empty()) t.node = std::move(on), t.assign_gpus = gpus > 0;
     return t;

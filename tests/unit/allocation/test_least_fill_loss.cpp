@@ -1,21 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Placements by expected fill: the ranker, its GPUs, and scores that are kept.
-#include <gpusched/allocation/gpu_pickers.hpp>
-#include <gpusched/allocation/place.hpp>
-#include <gpusched/allocation/ranked_placement.hpp>
-#include <gpusched/allocation/rankers.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/fragmentation/workload.hpp>
-#include <gpusched/model/feasibility.hpp>
+// Placements by expected fill: the ranker and its GPUs; test_place.cpp compares the scores that are kept.
+#include "support/specs.hpp"
 
-#include <support/catch.hpp>
-#include <support/specs.hpp>
-
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -23,8 +10,6 @@ using fragmentation::ExpectedFill;
 using fragmentation::Workload;
 using testing_support::node;
 using testing_support::task;
-
-namespace {}  // namespace
 
 TEST_CASE("tasks without GPUs go to spare cores, fractions to a GPU that they complete") {
     ClusterSpec spec;
@@ -44,44 +29,4 @@ TEST_CASE("tasks without GPUs go to spare cores, fractions to a GPU that they co
           Destination{make_id<NodeId>(1), 0});
     CHECK(place(cluster, cluster.find_task("half"), ranker, picker, rng) ==
           Destination{make_id<NodeId>(0), gpu_bit(3)});
-}
-
-TEST_CASE("expected fill: cached scores and prepared nodes agree with a scan of all nodes") {
-    Rng rng(5);
-    ClusterSpec spec;
-    for (int i = 0; i < 30; ++i) spec.nodes.push_back(node("n" + std::to_string(i), rng.between(1, 8), 48));
-    for (int i = 0; i < 300; ++i) {
-        const auto gpus = rng.between(0, 4);
-        spec.tasks.push_back(task("t" + std::to_string(i), gpus,
-                                  gpus == 1 && rng.below(2) == 0 ? 100 * rng.between(2, 9) : 1000,
-                                  rng.between(1, 12), rng.between(0, 100)));
-        if (rng.below(4) == 0) spec.tasks.back().priority_class = PriorityClass::lp;
-    }
-    auto cluster = Cluster::build(spec);
-    cluster.keep_events();
-    const auto measure = std::make_shared<const ExpectedFill>(fragmentation::typical_workload(spec.tasks),
-                                                              cluster.inventory());
-    const LeastFillLoss ranker{measure};
-    const LeastFillLossGpus picker{measure};
-    RankedPlacement policy(ranker, picker);
-    std::vector<TaskId> placed;
-    for (int step = 0; step < 1500; ++step) {
-        if (!placed.empty() && rng.below(3) == 0) {
-            std::swap(rng.pick(std::span(placed)), placed.back());
-            cluster.remove(placed.back());
-            cluster.commit();
-            placed.pop_back();
-            continue;
-        }
-        const auto t = make_id<TaskId>(static_cast<std::size_t>(rng.below(cluster.task_count())));
-        if (cluster.is_placed(t)) continue;
-        const auto to = policy(cluster, t, rng);
-        REQUIRE(to == place(cluster, t, ranker, picker, rng));
-        if (!to) continue;
-        REQUIRE(gpus_fit(cluster, t, to->node, to->gpus));
-        cluster.assign(t, to->node, to->gpus);
-        if (rng.chance(0.9)) cluster.commit();  // else it can still be undone when the next one is placed
-        placed.push_back(t);
-    }
-    CHECK(placed.size() > 30);
 }

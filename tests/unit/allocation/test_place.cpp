@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Placing one task: filters, ties, names, and the cached engine against the plain one.
+#include "support/catch.hpp"
+
 #include <gpusched/allocation/allocation.hpp>
-#include <gpusched/fragmentation/workload.hpp>
-
-#include <support/catch.hpp>
-
-#include <string>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -28,9 +25,7 @@ ClusterSpec nodes(int count, std::int64_t gpus = 8) {
 }
 
 TaskSpec task(std::string name, std::int64_t gpus, std::int64_t cores = 1) {
-    TaskSpec t;
-    t.name = std::move(name);
-    t.gpu_count = gpus;
+    TaskSpec t{.name = std::move(name), .gpu_count = gpus};
     t.cpu_milli = cores * 1000;
     return t;
 }
@@ -209,10 +204,12 @@ TEST_CASE("cached scores agree with a scan of all nodes while tasks come and go"
     // must follow; `place` knows nothing of the past.
     Rng rng(11);
     auto spec = nodes(40, 4);
+    for (auto& node : spec.nodes) node.gpu_count = rng.between(1, 8);
     for (int i = 0; i < 400; ++i) {
         auto t = task("t" + std::to_string(i), static_cast<std::int64_t>(rng.below(4)),
                       static_cast<std::int64_t>(rng.between(1, 12)));
         if (t.gpu_count == 1 && rng.below(2) == 0) t.gpu_share_milli = 100 * rng.between(2, 7);
+        t.memory_mib = rng.between(0, 100) * 1024;
         if (rng.below(4) == 0) t.gpu_models = {"A"};
         if (rng.below(3) == 0) t.priority_class = rng.below(2) == 0 ? PriorityClass::lp : PriorityClass::hp;
         if (rng.below(4) == 0) t.anti_affinity = {{"g" + std::to_string(rng.below(3)), node_level, 1}};
@@ -223,11 +220,12 @@ TEST_CASE("cached scores agree with a scan of all nodes while tasks come and go"
     const auto initial = Cluster::build(spec);
     const auto workload = fragmentation::typical_workload(spec.tasks);
     const auto metric = std::make_shared<const fragmentation::Fgd>(workload, initial.inventory());
+    const auto fill = std::make_shared<const fragmentation::ExpectedFill>(workload, initial.inventory());
 
-    const auto run = [&](const auto& ranker) {
+    const auto run = [&](const auto& ranker, const auto& picker) {
         auto cluster = initial;
         cluster.keep_events();
-        RankedPlacement policy(ranker, TightestGpu{});
+        RankedPlacement policy(ranker, picker);
         Rng events(3);
         std::vector<TaskId> placed;
         int refused = 0;
@@ -241,7 +239,7 @@ TEST_CASE("cached scores agree with a scan of all nodes while tasks come and go"
             }
             const auto t = make_id<TaskId>(static_cast<std::size_t>(events.below(cluster.task_count())));
             if (cluster.is_placed(t)) continue;
-            const auto expected = place(cluster, t, ranker, TightestGpu{}, events);
+            const auto expected = place(cluster, t, ranker, picker, events);
             const auto actual = policy(cluster, t, events);
             REQUIRE(actual == expected);
             if (!actual) {
@@ -257,11 +255,13 @@ TEST_CASE("cached scores agree with a scan of all nodes while tasks come and go"
         CHECK(refused > 0);
         CHECK(placed.size() > 50);
     };
-    run(BestFit{});
-    run(GpuClustering{});
-    run(LeastFragmentation{metric});
-    run(Lexicographic(Packing{}, Homogeneous{}, EvictionHistory{}));
-    run(FirstFit{});
+    const TightestGpu tightest;
+    run(BestFit{}, tightest);
+    run(GpuClustering{}, tightest);
+    run(LeastFragmentation{metric}, tightest);
+    run(Lexicographic(Packing{}, Homogeneous{}, EvictionHistory{}), tightest);
+    run(FirstFit{}, tightest);
+    run(LeastFillLoss{fill}, LeastFillLossGpus{fill});
 }
 
 TEST_CASE("the random policy is uniform over feasible nodes") {

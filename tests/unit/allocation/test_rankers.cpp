@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Node rankers: scores worked out by hand.
-#include <gpusched/allocation/named.hpp>
-#include <gpusched/allocation/rankers.hpp>
-#include <gpusched/fragmentation/workload.hpp>
+#include "support/specs.hpp"
 
-#include <support/catch.hpp>
-#include <support/specs.hpp>
-
-#include <string>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

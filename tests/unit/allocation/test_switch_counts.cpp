@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/allocation/switch_counts.hpp>
-#include <gpusched/core/errors.hpp>
-
-#include <cstdint>
-#include <vector>
+#include <gpusched/allocation/allocation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::allocation;

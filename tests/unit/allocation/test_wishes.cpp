@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Wishes: preferred networks and best-effort localities, in rankers and GPU pickers.
+#include "support/catch.hpp"
+
 #include <gpusched/allocation/allocation.hpp>
-
-#include <support/catch.hpp>
-
-#include <string>
 
 using namespace gpusched;
 using namespace gpusched::allocation;
@@ -12,21 +10,18 @@ using namespace gpusched::allocation;
 namespace wishes_tests {
 
 NodeSpec node(std::string name, std::string sw, const char* hardware = nullptr) {
-    NodeSpec n;
-    n.name = std::move(name);
-    n.gpu_model = "M";
-    n.gpu_count = 8;
-    n.cpu_milli = 64'000;
-    n.memory_mib = 512 * 1024;
+    NodeSpec n{.name = std::move(name),
+               .gpu_model = "M",
+               .gpu_count = 8,
+               .cpu_milli = 64'000,
+               .memory_mib = 512 * 1024};
     if (!sw.empty()) n.network = {"root", std::move(sw)};
     if (hardware != nullptr) n.hardware = Hardware{hardware, {}};
     return n;
 }
 
 TaskSpec task(std::string name, std::int64_t gpus, std::string where = {}, std::vector<int> held = {}) {
-    TaskSpec t;
-    t.name = std::move(name);
-    t.gpu_count = gpus;
+    TaskSpec t{.name = std::move(name), .gpu_count = gpus};
     if (!where.empty()) t.node = std::move(where);
     t.gpus = std::move(held);
     return t;

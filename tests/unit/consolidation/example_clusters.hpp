@@ -2,15 +2,11 @@
 // Small snapshots for the tests of consolidation.
 #pragma once
 
+#include "support/catch.hpp"
+
 #include <gpusched/consolidation/consolidation.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
 #include <gpusched/sim/generator.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <string>
-#include <utility>
-#include <vector>
 
 namespace testing_support {
 
@@ -57,6 +53,17 @@ inline ClusterSpec figure_15() {
 /// A cluster of some hundred nodes of several kinds.
 inline ClusterSpec generated(std::int64_t nodes = 600, std::uint64_t seed = 7) {
     return sim::generate_cluster({.nodes = nodes, .seed = seed});
+}
+
+/// The plan of ordered moves.
+inline Plan plan_of(const Cluster& before, const con::WaveOrder& order) {
+    Plan plan;
+    plan.waves = order.waves;
+    plan.moves = order.moves;
+    for (const auto node : before.nodes())
+        if (before.occupants(node) > 0 && order.after.occupants(node) == 0)
+            plan.vacated_nodes.push_back(node);
+    return plan;
 }
 
 inline verify::Report check(const ClusterSpec& spec, const Cluster& cluster, const Plan& plan) {

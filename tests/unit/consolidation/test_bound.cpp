@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 
 #include <gpusched/milp/solver.hpp>

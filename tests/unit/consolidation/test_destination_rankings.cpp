@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Destination rankings and the index that they ask: which nodes are offered, in which order, worked out by hand.
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
-
-#include <algorithm>
-#include <string>
-#include <vector>
 
 using namespace testing_support;
 

@@ -1,12 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ejection rules: the victims of each, by hand.
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
-
-#include <algorithm>
-#include <optional>
-#include <string>
-#include <vector>
 
 using namespace testing_support;
 

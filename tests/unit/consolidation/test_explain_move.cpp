@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
-
-#include <gpusched/consolidation/explain.hpp>
 
 #include <functional>
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Frontiers: plans along the trade-off between what is vacated and what is moved.
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
 
 #include "consolidation/price_ladder.hpp"
-#include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/core/executor.hpp>
 
 using namespace testing_support;
 

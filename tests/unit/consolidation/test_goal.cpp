@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
-
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/explain.hpp>
-#include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/consolidation/options.hpp>
-#include <gpusched/consolidation/policies.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/verify/plan.hpp>
 
 using namespace testing_support;
 

@@ -1,21 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Blockers, drain orders and what-if on snapshots that can be checked by hand.
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
-#include "support/messages.hpp"
-
-#include <gpusched/consolidation/blockers.hpp>
-#include <gpusched/consolidation/drain_order.hpp>
-#include <gpusched/consolidation/what_if.hpp>
-#include <gpusched/core/errors.hpp>
-
-#include <algorithm>
-#include <functional>
-#include <optional>
-#include <stop_token>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace testing_support;
 

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Policies by name do what the same policies as types do.
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
-
-#include <gpusched/consolidation/named.hpp>
 
 using namespace testing_support;
 
@@ -42,18 +39,29 @@ TEST_CASE("policies by name give the plans of the same policies as types") {
           con::consolidate(cluster, paper).plan);
 }
 
-TEST_CASE("presets by name give the presets' plans") {
+TEST_CASE("a preset is a set of policies and nothing else, by type and by name") {
     const auto cluster = Cluster::build(generated());
     for (const auto preset : {con::Preset::ipc, con::Preset::fast, con::Preset::best})
         for (const auto objective : {con::Objective::gpus, con::Objective::nodes})
             for (const bool clear : {false, true}) {
-                con::Options options{.preset = preset, .seed = 7, .objective = objective};
+                con::Options options{.seed = 7};
                 if (clear) options.clear = std::vector{NodeId{0}, NodeId{3}};
+                const auto by_type =
+                    con::consolidate(cluster, con::make_policies(preset, {}, objective), options);
+                options.preset = preset;
+                options.objective = objective;
                 const auto by_name = con::consolidate(cluster, con::PolicyNames{}, options);
                 const auto by_preset = con::consolidate(cluster, options);
                 CHECK(by_name.plan == by_preset.plan);
                 CHECK(by_name.stats == by_preset.stats);
+                CHECK(by_type.plan == by_preset.plan);
+                CHECK(by_type.stats == by_preset.stats);
             }
+    const auto fast =
+        con::consolidate(cluster, {.preset = con::Preset::fast, .objective = con::Objective::nodes});
+    CHECK(con::consolidate(cluster, con::presets::fast(con::UnitWeight{})).plan == fast.plan);
+    CHECK(con::consolidate(cluster, con::presets::ipc()).plan ==
+          con::consolidate(cluster, {.preset = con::Preset::ipc}).plan);
 }
 
 TEST_CASE("names are listed by kind") {
@@ -78,20 +86,6 @@ TEST_CASE("every named policy gives valid plans") {
     for (const auto& name : con::gpu_pickers().names()) CHECK(valid({.gpu_picker = name}));
 }
 
-TEST_CASE("a node order of one's own is chosen by name from a copy of the registry") {
-    auto orders = con::node_orders();
-    orders.add<LastFirst>("last_first");
-    auto policies = con::make_policies();
-    policies.node_order = orders.make("last_first");
-    const auto cluster = Cluster::build(generated());
-    const con::Policies<con::ByGpuModel, LastFirst, con::TightestFit, con::CheapestVictims, con::PriceLimit,
-                        con::GpuWeight>
-        types{.switches = con::presets::best().switches};
-    CHECK(con::consolidate(cluster, policies).plan == con::consolidate(cluster, types).plan);
-    REQUIRE_THROWS_MESSAGE(con::make_policies(con::Preset::best, {.node_order = "fewest_pots"}), InvalidInput,
-                           "'fewest_pots'; did you mean 'fewest_pods'?");
-}
-
 TEST_CASE("calls by name know the policies of the registries that they are given") {
     auto known = con::registries();
     known.node_orders.add<LastFirst>("last_first");
@@ -102,6 +96,8 @@ TEST_CASE("calls by name know the policies of the registries that they are given
           con::consolidate(cluster, con::with_node_order(con::presets::best(), LastFirst{})).plan);
     CHECK_THROWS_MESSAGE(con::consolidate(cluster, {.node_order = "last_first"}, {}), InvalidInput,
                          "node_order: 'last_first'; expected one of fewest_pods,");
+    REQUIRE_THROWS_MESSAGE(con::make_policies(con::Preset::best, {.node_order = "fewest_pots"}), InvalidInput,
+                           "'fewest_pots'; did you mean 'fewest_pods'?");
 }
 
 TEST_CASE("policies by name keep everything else of the preset") {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The keys of the node orders, computed by hand.
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
 
 using namespace testing_support;
 

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Empty nodes that are opened at a price.
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
-
-#include <gpusched/consolidation/explain.hpp>
-#include <gpusched/consolidation/frontier.hpp>
-
-#include <array>
-#include <cstdint>
-#include <string>
-#include <vector>
 
 using namespace testing_support;
 using con::Preset;

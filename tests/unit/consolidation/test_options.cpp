@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
-
-#include <cmath>
-#include <limits>
 
 using namespace testing_support;
 
@@ -38,7 +34,7 @@ TEST_CASE("options out of range are rejected by name, value and expectation") {
     rejects({.exempt = {make_id<NodeId>(9)}}, "exempt: no node 9; expected less than 4");
     const auto node = make_id<NodeId>(2);
     rejects({.clear = std::vector{make_id<NodeId>(1), node}, .exempt = {node, make_id<NodeId>(0)}},
-            "clear: " + quoted(cluster.name(node)) + "; expected not in exempt");
+            "clear: " + gpusched::quoted(cluster.name(node)) + "; expected not in exempt");
 }
 
 TEST_CASE("there is no bound by no method") {

@@ -1,19 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The noise that `polish_time` searches with reaches every node order, whatever its keys look like.
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
-
-#include <gpusched/consolidation/chain_search.hpp>
-#include <gpusched/consolidation/named.hpp>
-#include <gpusched/core/context.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <set>
-#include <string>
-#include <vector>
 
 using namespace testing_support;
 

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
-
-#include <algorithm>
-#include <set>
 
 using namespace testing_support;
 

@@ -1,22 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Constraints of the caller's own: one that is the same for ever, one that keeps count.
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 #include "support/random_cluster.hpp"
-
-#include <gpusched/consolidation/explain.hpp>
-#include <gpusched/consolidation/frontier.hpp>
-#include <gpusched/consolidation/waves.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <set>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 using namespace testing_support;
 using con::Preset;

@@ -1,66 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // The least that each concept asks for, written as an outside user would, alone and in place of a preset's policy.
+#include "consume/core/user_policies.hpp"
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
-
-#include <algorithm>
-#include <limits>
-#include <memory>
-#include <string>
-#include <vector>
 
 using namespace testing_support;
+using namespace user;
 
 namespace {
 
-struct OneGroup {
-    con::Partition operator()(const Cluster& cluster, std::size_t, Rng&) const {
-        con::Partition partition(1);
-        for (const auto node : cluster.nodes()) partition[0].push_back(node);
-        return partition;
-    }
-};
 struct ByName {
     std::int64_t operator()(const Cluster&, NodeId node) const {
         return static_cast<std::int64_t>(index(node));
     }
 };
-struct LastNodeFirst {
-    template <class Offer>
-    bool visit(const Cluster&, const con::FreeIndex& free, TaskId, Offer&& offer) const {
-        const auto nodes = free.receivers();
-        for (auto node = nodes.rbegin(); node != nodes.rend(); ++node)
-            if (free.is_open(*node) && offer(*node)) return true;
-        return false;
-    }
-    template <class Offer>
-    bool visit_full(const Cluster& cluster, const con::FreeIndex& free, TaskId task, Offer&& offer) const {
-        return visit(cluster, free, task, offer);
-    }
-};
-/// Everything has to leave, in turn. Flags that are there but false must not count as set.
-struct AllLeave {
+/// Flags that are there but false must not count as set.
+struct FlagsClear : AllLeave {
     static constexpr bool may_skip_victims = false;
     static constexpr bool cheapest_first = false;
-    bool operator()(const Cluster&, TaskId, NodeId, std::span<const con::Victim> movable,
-                    std::vector<con::Victim>& victims) const {
-        victims.assign(movable.begin(), movable.end());
-        return true;
-    }
-};
-struct AtMostTwoMoves {
-    bool operator()(const con::ChainSet& chains) const { return chains.moves <= 2; }
-};
-struct Same {
-    std::int64_t operator()(const Cluster&, NodeId) const { return 1; }
-};
-struct HighestGpus {
-    GpuMask operator()(const Cluster& cluster, TaskId task, NodeId node) const {
-        auto gpus = candidate_gpus(cluster, task, node);
-        while (gpu_count(gpus) > cluster.inventory().tasks.gpu_count[index(task)])
-            gpus = static_cast<GpuMask>(gpus & (gpus - 1));
-        return gpus;
-    }
 };
 struct FlagsSet : AllLeave {
     static constexpr bool may_skip_victims = true;
@@ -71,6 +27,7 @@ static_assert(con::Partitioner<OneGroup> && con::NodeOrder<ByName> &&
               con::DestinationRanking<LastNodeFirst> && con::EjectionRule<AllLeave> &&
               con::Acceptance<AtMostTwoMoves> && con::NodeWeight<Same> && allocation::GpuPicker<HighestGpus>);
 static_assert(!con::detail::skips_victims(AllLeave{}) && !con::detail::takes_cheapest_first(AllLeave{}));
+static_assert(!con::detail::skips_victims(FlagsClear{}) && !con::detail::takes_cheapest_first(FlagsClear{}));
 static_assert(con::detail::skips_victims(FlagsSet{}) && con::detail::takes_cheapest_first(FlagsSet{}));
 static_assert(!con::detail::skips_victims(con::EasierVictims{}) &&
               con::detail::skips_victims(con::FirstVictims{}));

@@ -1,28 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The presets as sets of policies, their switches, and the options beside them.
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
-
-#include <string>
-#include <vector>
 
 using namespace testing_support;
-
-TEST_CASE("a preset is a set of policies and nothing else") {
-    const auto cluster = Cluster::build(generated());
-    const auto same = [&](const con::Result& a, const con::Result& b) {
-        CHECK(a.plan == b.plan);
-        CHECK(a.stats == b.stats);
-    };
-    same(con::consolidate(cluster, {.preset = con::Preset::ipc}),
-         con::consolidate(cluster, con::presets::ipc()));
-    same(con::consolidate(cluster, {.preset = con::Preset::fast}),
-         con::consolidate(cluster, con::presets::fast()));
-    same(con::consolidate(cluster, {.preset = con::Preset::best}),
-         con::consolidate(cluster, con::presets::best()));
-    same(con::consolidate(cluster, {.preset = con::Preset::fast, .objective = con::Objective::nodes}),
-         con::consolidate(cluster, con::presets::fast(con::UnitWeight{})));
-}
 
 TEST_CASE("limits of the options reach every acceptance that takes them, in one way") {
     const auto cluster = Cluster::build(generated());

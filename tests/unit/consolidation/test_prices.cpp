@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a node is worth against what its moves cost, and the limit on moves of others.
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
-
-#include <cstdint>
-#include <limits>
 
 using namespace testing_support;
 

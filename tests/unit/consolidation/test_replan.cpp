@@ -1,36 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // Planning again from an earlier plan, with a goal.
-#include "support/catch.hpp"
+#include "support/plans.hpp"
 
-#include <gpusched/consolidation/consolidate.hpp>
-#include <gpusched/consolidation/replan.hpp>
+#include <gpusched/consolidation/consolidation.hpp>
 #include <gpusched/verify/plan.hpp>
 
-#include <algorithm>
-#include <cstdint>
-#include <optional>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
-
 using namespace gpusched;
+using testing_support::common;
+using testing_support::Pairs;
+using testing_support::pairs;
 
 namespace replan_tests {
-
-using Pairs = std::set<std::pair<std::string, std::string>>;
-
-Pairs pairs(const PlanSpec& plan) {
-    Pairs out;
-    for (const auto& move : plan.moves) out.emplace(move.task, move.to);
-    return out;
-}
-
-std::size_t common(const PlanSpec& a, const PlanSpec& b) {
-    const auto first = pairs(a), second = pairs(b);
-    return static_cast<std::size_t>(
-        std::ranges::count_if(first, [&](const auto& move) { return second.contains(move); }));
-}
 
 /// Four nodes of 8 GPUs with one task of 2 on each, and one task of 1 more on c and d.
 ClusterSpec four_nodes() {
@@ -97,9 +77,10 @@ TEST_CASE("Moves for slots that the goal no longer needs are left out", "[replan
 
 /// A task on some GPUs of a node.
 TaskSpec placed(std::string name, std::string node, std::vector<int> gpus) {
-    TaskSpec task{.name = std::move(name), .gpu_count = static_cast<std::int64_t>(gpus.size())};
-    task.node = std::move(node);
-    task.gpus = std::move(gpus);
+    TaskSpec task{.name = std::move(name),
+                  .gpu_count = static_cast<std::int64_t>(gpus.size()),
+                  .node = std::move(node),
+                  .gpus = std::move(gpus)};
     return task;
 }
 

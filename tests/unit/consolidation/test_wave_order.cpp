@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
 
 using namespace testing_support;
 
@@ -37,10 +36,7 @@ TEST_CASE("moves that wait for each other take a hop") {
     CHECK(order.waves == 3);
     CHECK(after.node_of(before.find_task("x")) == before.find_node("b"));
     CHECK(after.node_of(before.find_task("y")) == before.find_node("a"));
-    Plan plan;
-    plan.waves = order.waves;
-    plan.moves = order.moves;
-    CHECK(check(spec, before, plan).ok);
+    CHECK(check(spec, before, plan_of(before, order)).ok);
     // No hop beyond the migration budget, and none to a node that is closed.
     CHECK(con::order_into_waves(before, crossing(before), closed, {.max_moves = 2}).dropped_chains == 2);
     CHECK(con::order_into_waves(before, crossing(before), std::vector<std::uint8_t>{0, 0, 1}).hops == 0);
@@ -61,11 +57,7 @@ TEST_CASE("a restart shares a wave with moves of other groups, not with those th
         const auto order = con::order_into_waves(before, steps, std::vector<std::uint8_t>(2));
         REQUIRE(order.moves.size() == 2);
         CHECK(order.waves == (counted == "own" ? 2 : 1));
-        Plan plan;
-        plan.waves = order.waves;
-        plan.moves = order.moves;
-        plan.vacated_nodes = {a};
-        CHECK(check(spec, before, plan).ok);
+        CHECK(check(spec, before, plan_of(before, order)).ok);
     }
 }
 
@@ -117,12 +109,7 @@ TEST_CASE("a task does not arrive in the wave in which its near task restarts") 
     const std::vector<std::uint8_t> closed(4);
     const auto judged = [&](const std::vector<con::Step>& steps) {
         auto order = con::order_into_waves(before, steps, closed);
-        Plan plan;
-        plan.waves = order.waves;
-        plan.moves = order.moves;
-        for (const auto n : before.nodes())
-            if (before.occupants(n) > 0 && order.after.occupants(n) == 0) plan.vacated_nodes.push_back(n);
-        CHECK(check(spec, before, plan).ok);
+        CHECK(check(spec, before, plan_of(before, order)).ok);
         return order;
     };
     // While the member is still in the east, a wave earlier, it can come; once it has left, no more.
@@ -160,14 +147,7 @@ TEST_CASE("no hop to a node that is empty in the end") {
     const std::vector<con::Step> steps{step("z", "x", 4, 0), step("y", "c", 2, 1), step("x", "a", 2, 1),
                                        step("b", "a", 4, 1), step("a", "b", 6, 1)};
     const auto order = con::order_into_waves(before, steps, std::vector<std::uint8_t>(5));
-    Plan plan;
-    plan.waves = order.waves;
-    plan.moves = order.moves;
-    for (const auto n : before.nodes())
-        if (before.occupants(n) > 0 && order.after.occupants(n) == 0) plan.vacated_nodes.push_back(n);
-    const auto report = check(spec, before, plan);
-    INFO((report.ok ? "" : report.violations.front()));
-    CHECK(report.ok);
+    CHECK(check(spec, before, plan_of(before, order)).ok);
 }
 
 TEST_CASE("a node that runs empty in one wave receives in a later one") {
@@ -184,11 +164,7 @@ TEST_CASE("a node that runs empty in one wave receives in a later one") {
         REQUIRE(order.moves.size() == 2);
         CHECK(order.waves == 2);
         CHECK(order.dropped_chains == 0);
-        Plan plan;
-        plan.waves = order.waves;
-        plan.moves = order.moves;
-        plan.vacated_nodes = {b};
-        CHECK(check(spec, before, plan).ok);
+        CHECK(check(spec, before, plan_of(before, order)).ok);
     }
     // No task comes to a node that was empty from the start.
     auto empty = spec;

@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "example_clusters.hpp"
-#include "support/catch.hpp"
 #include "support/random_cluster.hpp"
-
-#include <gpusched/consolidation/waves.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-#include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <vector>
 
 using namespace testing_support;
 

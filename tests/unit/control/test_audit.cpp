@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Audit lines: they replay to the same bytes, and a line that was changed is found.
-#include <gpusched/control/audit.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/rng.hpp>
+#include "support/control_host.hpp"
 
-#include <support/catch.hpp>
-#include <support/control_host.hpp>
-
-#include <cmath>
 #include <cstdio>
-#include <limits>
-#include <string>
-#include <string_view>
 
 using namespace gpusched;
 using namespace gpusched::control;

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Signals that cannot be right: wrapped counters, nonsense, and layouts that no part can have.
-#include <gpusched/control/step.hpp>
-#include <gpusched/core/errors.hpp>
-
-#include <support/catch.hpp>
-#include <support/control_host.hpp>
-
-#include <limits>
-#include <vector>
+#include "support/control_host.hpp"
 
 using namespace gpusched;
 using namespace gpusched::control;

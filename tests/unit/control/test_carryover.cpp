@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a restart must not forget: dwell, cool-down, the budget of an hour, changes not to be repeated.
-#include <gpusched/control/audit.hpp>
-#include <gpusched/control/runner.hpp>
+#include "support/control_host.hpp"
 
-#include <support/catch.hpp>
-#include <support/control_host.hpp>
-
-#include <string>
-#include <vector>
+#include <gpusched/control/control.hpp>
 
 using namespace gpusched;
 using namespace gpusched::control;

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gpusched/control/audit.hpp>
-#include <gpusched/control/config.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/rng.hpp>
+#include "support/control_host.hpp"
 
-#include <support/catch.hpp>
-#include <support/control_host.hpp>
+#include <gpusched/control/control.hpp>
 
 using namespace gpusched;
 using namespace gpusched::control;

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Estimators: quantiles against sorting, averages and triggers by hand, and what bad values do to them.
-#include <gpusched/control/estimators.hpp>
-#include <gpusched/core/errors.hpp>
+#include "support/catch.hpp"
+
+#include <gpusched/control/control.hpp>
 #include <gpusched/core/rng.hpp>
 
-#include <support/catch.hpp>
-
-#include <algorithm>
-#include <cmath>
 #include <deque>
-#include <limits>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::control;

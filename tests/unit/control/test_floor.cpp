@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Giving back ends at what the tenant had when control of it began, over restarts too.
-#include <gpusched/control/audit.hpp>
-#include <gpusched/core/errors.hpp>
-
-#include <support/catch.hpp>
-#include <support/control_host.hpp>
-
-#include <string>
-#include <utility>
-#include <vector>
+#include "support/control_host.hpp"
 
 using namespace gpusched;
 using namespace gpusched::control;

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // MIG layouts: published and brute-force counts, and every operation against enumeration of subsets.
-#include <gpusched/control/mig_layout.hpp>
-#include <gpusched/core/errors.hpp>
+#include "support/catch.hpp"
+
+#include <gpusched/control/control.hpp>
 #include <gpusched/core/rng.hpp>
-
-#include <support/catch.hpp>
-
-#include <algorithm>
-#include <set>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::control;

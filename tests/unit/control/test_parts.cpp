@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hosts whose GPUs are not all the same part.
-#include <gpusched/control/step.hpp>
-
-#include <support/catch.hpp>
-#include <support/control_host.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <utility>
+#include "support/control_host.hpp"
 
 using namespace gpusched;
 using namespace gpusched::control;

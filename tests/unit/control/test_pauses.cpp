@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How the controller takes time: a caller that waits for a change, late windows, the clock that is set; and what it does
 // with flags that do not stand still, frozen devices and traffic of its own.
-#include <gpusched/control/step.hpp>
-#include <gpusched/core/errors.hpp>
-
-#include <support/catch.hpp>
-#include <support/control_host.hpp>
-
-#include <algorithm>
-#include <functional>
-#include <string>
-#include <vector>
+#include "support/control_host.hpp"
 
 using namespace gpusched;
 using namespace gpusched::control;

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runner with its policies: what it writes, when it acts, and what the decision core learns of the ends.
-#include <gpusched/control/runner.hpp>
+#include "support/control_host.hpp"
 
-#include <support/catch.hpp>
-#include <support/control_host.hpp>
-
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/control/control.hpp>
 
 using namespace gpusched;
 using namespace gpusched::control;

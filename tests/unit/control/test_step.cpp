@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The decision core by hand: rows of the transition table, one scenario each.
-#include <gpusched/control/audit.hpp>
-#include <gpusched/control/step.hpp>
-#include <gpusched/core/errors.hpp>
-
-#include <support/catch.hpp>
-#include <support/control_host.hpp>
-
-#include <functional>
-#include <limits>
-#include <string>
-#include <vector>
+#include "support/control_host.hpp"
 
 using namespace gpusched;
 using namespace gpusched::control;

@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The model of the tail, what it makes of exposures, and what the predictive policy decides with it.
-#include <gpusched/control/step.hpp>
-#include <gpusched/core/rng.hpp>
-
-#include <support/catch.hpp>
-#include <support/control_host.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <string_view>
-#include <vector>
+#include "support/control_host.hpp"
 
 using namespace gpusched;
 using namespace gpusched::control;

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Admission: places for a newcomer, and the queue of waiting newcomers.
-#include <gpusched/control/tenant_admission.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/rng.hpp>
+#include "support/control_host.hpp"
 
-#include <support/catch.hpp>
-#include <support/control_host.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <functional>
-#include <vector>
+#include <gpusched/control/control.hpp>
 
 using namespace gpusched;
 using namespace gpusched::control;

@@ -1,13 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/core/budget.hpp>
-#include <gpusched/core/errors.hpp>
+#include <gpusched/core/core.hpp>
 
-#include <limits>
-#include <string>
 #include <thread>
-#include <vector>
 
 using namespace gpusched;
 

@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/core/executor.hpp>
+#include <gpusched/core/core.hpp>
 
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <numeric>
-#include <set>
-#include <stdexcept>
 #include <thread>
-#include <vector>
 
 using namespace gpusched;
 

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/core/rng.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <numeric>
-#include <set>
-#include <vector>
+#include <gpusched/core/core.hpp>
 
 using namespace gpusched;
 

@@ -2,14 +2,7 @@
 #include "support/catch.hpp"
 
 #include "model/shared_values.hpp"
-#include <gpusched/core/name_table.hpp>
-#include <gpusched/core/rng.hpp>
-
-#include <cstdint>
-#include <map>
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/core/core.hpp>
 
 using namespace gpusched;
 using detail::HashIndex;

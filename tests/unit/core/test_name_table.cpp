@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/core/name_table.hpp>
-#include <gpusched/core/rng.hpp>
-
-#include <cstdint>
-#include <map>
-#include <string>
-#include <utility>
+#include <gpusched/core/core.hpp>
 
 using namespace gpusched;
 

@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/core/order.hpp>
-#include <gpusched/core/rng.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <gpusched/core/core.hpp>
 
 using gpusched::comes_before;
 

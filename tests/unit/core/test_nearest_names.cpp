@@ -2,13 +2,7 @@
 // What a caller may have meant by an unknown name.
 #include "support/catch.hpp"
 
-#include <gpusched/core/checks.hpp>
-
-#include <algorithm>
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <gpusched/core/core.hpp>
 
 using namespace gpusched;
 

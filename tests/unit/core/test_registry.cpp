@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/core/registry.hpp>
-
-#include <functional>
-#include <string>
-#include <vector>
+#include <gpusched/core/core.hpp>
 
 using namespace gpusched;
 

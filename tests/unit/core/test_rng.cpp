@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/core/rng.hpp>
-
-#include <array>
-#include <bit>
-#include <cmath>
-#include <map>
-#include <numeric>
-#include <random>
-#include <set>
-#include <vector>
+#include <gpusched/core/core.hpp>
 
 using gpusched::Rng;
 

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/core/cpu_ranges.hpp>
-#include <gpusched/core/text.hpp>
-
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
+#include <gpusched/core/core.hpp>
 
 using namespace gpusched;
 

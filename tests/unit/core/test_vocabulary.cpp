@@ -4,16 +4,6 @@
 
 #include <gpusched/core/core.hpp>
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/executor.hpp>
-#include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/core/ids.hpp>
-
-#include <concepts>
-#include <cstdint>
-#include <string>
-#include <vector>
-
 using namespace gpusched;
 
 namespace {

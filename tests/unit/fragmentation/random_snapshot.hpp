@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Small random snapshots with everything that makes metrics go wrong, and random changes to them.
+// Small random snapshots with everything that makes metrics go wrong. That metrics follow changes is tested with all followers.
 #pragma once
 
-#include <gpusched/core/rng.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/feasibility.hpp>
+#include "support/catch.hpp"
 
-#include <cstddef>
-#include <string>
-#include <vector>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/fragmentation/fragmentation.hpp>
+#include <gpusched/model/feasibility.hpp>
 
 namespace fragmentation_test {
 
@@ -55,7 +53,7 @@ inline TaskSpec random_task(Rng& rng, const std::string& name, bool spot) {
 }
 
 /// A random node on which the task fits, with random GPUs of it; false if none was found.
-inline bool place_at_random(Cluster& cluster, TaskId task, Rng& rng, std::vector<NodeId>* touched = nullptr) {
+inline bool place_at_random(Cluster& cluster, TaskId task, Rng& rng) {
     for (int attempt = 0; attempt < 20; ++attempt) {
         const auto node = make_id<NodeId>(rng.below(cluster.node_count()));
         if (find_obstacle(cluster, task, node) != Obstacle::none) continue;
@@ -65,10 +63,6 @@ inline bool place_at_random(Cluster& cluster, TaskId task, Rng& rng, std::vector
         GpuMask mask = 0;
         for (int k = 0; k < cluster.inventory().tasks.gpu_count[index(task)]; ++k)
             mask |= gpu_bit(gpus[static_cast<std::size_t>(k)]);
-        if (touched != nullptr) {
-            touched->push_back(node);
-            if (cluster.is_placed(task)) touched->push_back(cluster.node_of(task));
-        }
         cluster.assign(task, node, mask);
         return true;
     }
@@ -98,40 +92,6 @@ inline ClusterSpec random_snapshot(std::uint64_t seed, std::size_t nodes = 30, s
     for (const auto task : cluster.tasks())
         if (!cluster.is_placed(task) && cluster.may_borrow(task)) place_at_random(cluster, task, rng);
     return cluster.to_spec();
-}
-
-/// One random change (assign, remove, reserve or undo); returns the nodes that it touched.
-inline std::vector<NodeId> random_change(Cluster& cluster, Rng& rng) {
-    std::vector<NodeId> touched;
-    const auto task = make_id<TaskId>(rng.below(cluster.task_count()));
-    switch (rng.below(4)) {
-    case 0:
-        if (cluster.checkpoint() > 0) {
-            // Only the caller knows the nodes that undo changes; here it can be every node.
-            cluster.undo();
-            for (const auto node : cluster.nodes()) touched.push_back(node);
-        }
-        break;
-    case 1:
-        if (cluster.is_movable(task)) {
-            touched.push_back(cluster.node_of(task));
-            cluster.remove(task);
-        }
-        break;
-    case 2:
-        if (cluster.is_movable(task)) {
-            const auto node = cluster.node_of(task);
-            const auto gpus = cluster.gpus_of(task);
-            cluster.remove(task);
-            cluster.reserve(task, node, gpus);
-            touched.push_back(node);
-        }
-        break;
-    default:
-        if (cluster.is_movable(task) || !cluster.is_placed(task))
-            place_at_random(cluster, task, rng, &touched);
-    }
-    return touched;
 }
 
 /// What a node has left for tasks without spot rights, worked out from the description alone.

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Accounting: capacity that HP tasks alone hold, as in the ASI paper's figures, by hand.
-#include <gpusched/fragmentation/allocation_ratio.hpp>
-#include <gpusched/fragmentation/report.hpp>
-#include <gpusched/fragmentation/switch_slots.hpp>
+#include "support/catch.hpp"
 
-#include <support/catch.hpp>
-
-#include <string>
-#include <utility>
-#include <vector>
+#include <gpusched/fragmentation/fragmentation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::fragmentation;
@@ -17,9 +11,7 @@ namespace {
 
 TaskSpec running(PriorityClass priority_class, const char* node, std::vector<int> gpus, std::int64_t cores) {
     static int number = 0;
-    TaskSpec task{.name = "t" + std::to_string(number++)};
-    task.priority_class = priority_class;
-    task.node = node;
+    TaskSpec task{.name = "t" + std::to_string(number++), .priority_class = priority_class, .node = node};
     task.gpu_count = static_cast<std::int64_t>(gpus.size());
     task.gpus = std::move(gpus);
     task.cpu_milli = cores * 1000;

@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allocation ratio, occupancy, fragment rate and entropy.
-#include <support/catch.hpp>
-
 #include "random_snapshot.hpp"
-
-#include <gpusched/fragmentation/allocation_ratio.hpp>
-#include <gpusched/fragmentation/entropy.hpp>
-#include <gpusched/fragmentation/incremental.hpp>
-#include <gpusched/fragmentation/occupancy.hpp>
-
-#include <cmath>
-#include <map>
 
 using namespace gpusched;
 using namespace gpusched::fragmentation;
@@ -165,25 +155,5 @@ TEST_CASE("counts agree with descriptions of random clusters") {
         const auto all = job_entropies(cluster);
         for (std::size_t j = 0; j < all.size(); ++j)
             REQUIRE(all[j] == job_entropy(cluster, make_id<JobId>(j)));
-    }
-}
-
-TEST_CASE("kept up to date, counts stay those of the whole cluster") {
-    for (std::uint64_t seed = 0; seed < 10; ++seed) {
-        auto cluster = Cluster::build(random_snapshot(seed));
-        Rng rng(seed);
-        Incremental ratio(AllocationRatioMetric{}, cluster);
-        Incremental nodes(OccupancyMetric{}, cluster);
-        Incremental rate(FragmentRateMetric({.gpus = 2}), cluster);
-        for (int step = 0; step < 200; ++step) {
-            for (const auto node : random_change(cluster, rng)) {
-                ratio.usage_changed(cluster, node);
-                nodes.usage_changed(cluster, node);
-                rate.usage_changed(cluster, node);
-            }
-            REQUIRE(ratio.result() == allocation_ratio(cluster));
-            REQUIRE(nodes.result() == occupancy(cluster));
-            REQUIRE(rate.result() == fragment_rate(cluster, {.gpus = 2}));
-        }
     }
 }

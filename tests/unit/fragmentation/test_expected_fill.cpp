@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Expected fill: the measure by hand, its choices against a plain re-computation, and its limits.
-#include <gpusched/core/errors.hpp>
+#include "support/specs.hpp"
+
 #include <gpusched/core/rng.hpp>
-#include <gpusched/fragmentation/expected_fill.hpp>
+#include <gpusched/fragmentation/fragmentation.hpp>
 #include <gpusched/model/feasibility.hpp>
-
-#include <support/catch.hpp>
-#include <support/specs.hpp>
-
-#include <array>
-#include <cmath>
-#include <map>
-#include <span>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::fragmentation;

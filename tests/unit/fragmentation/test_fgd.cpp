@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-
 #include "random_snapshot.hpp"
-
-#include <gpusched/fragmentation/fgd.hpp>
-#include <gpusched/fragmentation/incremental.hpp>
-
-#include <bit>
 
 using namespace gpusched;
 using namespace gpusched::fragmentation;
@@ -239,26 +232,6 @@ TEST_CASE("the gradient is the difference that the placement makes") {
     }
     REQUIRE(fractions > 1000);
     REQUIRE(borrowed > 10);
-}
-
-TEST_CASE("kept up to date, expected fragmentation stays that of the whole cluster") {
-    for (std::uint64_t seed = 0; seed < 20; ++seed) {
-        const auto spec = random_snapshot(seed);
-        auto cluster = Cluster::build(spec);
-        Rng rng(seed);
-        Incremental running(Fgd(typical_workload(spec.tasks), cluster.inventory()), cluster);
-        const auto start = running.result();
-        bool changed = false;
-        for (int step = 0; step < 200; ++step) {
-            for (const auto node : random_change(cluster, rng))
-                changed |= running.usage_changed(cluster, node);
-            REQUIRE(running.result() == evaluate(running.metric(), cluster));
-        }
-        REQUIRE(changed);
-        cluster.rollback(0);
-        for (const auto node : cluster.nodes()) running.usage_changed(cluster, node);
-        REQUIRE(running.result() == start);
-    }
 }
 
 TEST_CASE("workloads out of range are refused") {

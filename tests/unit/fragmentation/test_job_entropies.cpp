@@ -2,13 +2,8 @@
 // JobEntropies as a follower: what it answers while the network changes under it.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/fragmentation/entropy.hpp>
+#include <gpusched/fragmentation/fragmentation.hpp>
 #include <gpusched/model/follower.hpp>
-
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 

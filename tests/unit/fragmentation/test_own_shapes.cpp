@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/catch.hpp"
 #include "support/random_cluster.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/fragmentation/report.hpp>
-
-#include <map>
-#include <string>
-#include <vector>
+#include <gpusched/fragmentation/fragmentation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::fragmentation;

@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-
 #include "random_snapshot.hpp"
-
-#include <gpusched/fragmentation/incremental.hpp>
-#include <gpusched/fragmentation/report.hpp>
-
-#include <map>
 
 using namespace gpusched;
 using namespace gpusched::fragmentation;
@@ -241,26 +234,6 @@ TEST_CASE("reports agree with the table of causes on random clusters") {
         }
     }
     REQUIRE(std::min({seen_fractional, seen_stranded, seen_cpu}) > 0);
-}
-
-TEST_CASE("kept up to date, a report stays that of the whole cluster") {
-    for (std::uint64_t seed = 0; seed < 20; ++seed) {
-        auto cluster = Cluster::build(random_snapshot(seed));
-        Rng rng(seed);
-        Incremental running(ReportMetric(cluster.inventory(), asi_shapes, {.by = GroupBy::gpu_model}),
-                            cluster);
-        const auto start = running.result();
-        bool changed = false;
-        for (int step = 0; step < 200; ++step) {
-            for (const auto node : random_change(cluster, rng)) running.usage_changed(cluster, node);
-            REQUIRE(running.result() == report(cluster, asi_shapes, {.by = GroupBy::gpu_model}));
-            changed |= running.result() != start;
-        }
-        REQUIRE(changed);
-        cluster.rollback(0);
-        for (const auto node : cluster.nodes()) running.usage_changed(cluster, node);
-        REQUIRE(running.result() == start);
-    }
 }
 
 TEST_CASE("reports refuse options out of range") {

@@ -1,14 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-
 #include "random_snapshot.hpp"
-
-#include <gpusched/fragmentation/incremental.hpp>
-#include <gpusched/fragmentation/switch_slots.hpp>
-
-#include <cmath>
-#include <map>
-#include <set>
 
 using namespace gpusched;
 using namespace gpusched::fragmentation;
@@ -157,23 +148,6 @@ TEST_CASE("switch slots agree with their definition on random clusters") {
         }
     }
     REQUIRE(losses > 0);
-}
-
-TEST_CASE("kept up to date, switch slots stay those of the whole cluster") {
-    for (std::uint64_t seed = 0; seed < 10; ++seed) {
-        auto cluster = Cluster::build(random_snapshot(seed));
-        Rng rng(seed);
-        const SwitchSlotOptions options{.gpus = 4, .cores_per_gpu = 1};
-        Incremental running(SwitchSlotMetric(cluster.inventory(), options), cluster);
-        const auto start = running.result();
-        bool changed = false;
-        for (int step = 0; step < 200; ++step) {
-            for (const auto n : random_change(cluster, rng)) running.usage_changed(cluster, n);
-            REQUIRE(running.result() == switch_slots(cluster, options));
-            changed |= running.result() != start;
-        }
-        REQUIRE(changed);
-    }
 }
 
 TEST_CASE("switch slots refuse options out of range") {

@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/fragmentation/workload.hpp>
-
-#include <string>
+#include <gpusched/fragmentation/fragmentation.hpp>
 
 using namespace gpusched;
 using namespace gpusched::fragmentation;

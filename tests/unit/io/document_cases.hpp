@@ -2,14 +2,9 @@
 // The documents of tests/golden/io, which the schema tests in Python read as well.
 #pragma once
 
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/core/file.hpp>
-
-#include <cstddef>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <gpusched/io/io.hpp>
 
 namespace testing_support {
 

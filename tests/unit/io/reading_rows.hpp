@@ -2,12 +2,9 @@
 // The rows of a reading's report.
 #pragma once
 
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/io/cluster_reading.hpp>
-
-#include <string_view>
-#include <vector>
+#include <gpusched/io/io.hpp>
 
 namespace testing_support {
 

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-#include <support/random_cluster.hpp>
+#include "support/random_cluster.hpp"
 
-#include <gpusched/io/anonymize.hpp>
-#include <gpusched/io/cluster_json.hpp>
+#include <gpusched/io/io.hpp>
 #include <gpusched/model/feasibility.hpp>
-
-#include <set>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 

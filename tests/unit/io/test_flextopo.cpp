@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-#include <support/real_data.hpp>
+#include "support/real_data.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/io/hardware_files.hpp>
-#include <gpusched/json/document.hpp>
-
-#include <set>
-#include <string>
+#include <gpusched/io/io.hpp>
 
 using namespace gpusched;
 using topology::HardwareKind;
@@ -144,12 +138,8 @@ TEST_CASE("texts without a FlexTopo object are refused", "[io]") {
 }
 
 TEST_CASE("the real FlexTopo object", "[io]") {
+    if (!testing_support::is_here(testing_support::real_data("flextopo")) || !json::reads_yaml()) return;
     const auto files = testing_support::real_files("flextopo", ".yaml");
-    if (files.empty() || !json::reads_yaml()) {
-        WARN("the FlexTopo objects are not here (" << testing_support::real_data("flextopo").string()
-                                                   << "), or no YAML is read: set GPUSCHED_DATA");
-        return;
-    }
     REQUIRE(files.size() == 2);
     const auto [graph, notes] = io::read_flextopo(files.front().string());
     // The machine of the preset: GPU i by NUMA node i, which here is inferred.

@@ -1,17 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-#include <support/real_data.hpp>
+#include "support/real_data.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/io/hardware_files.hpp>
-
-#include <algorithm>
-#include <exception>
-#include <optional>
-#include <set>
-#include <string>
-#include <tuple>
-#include <utility>
+#include <gpusched/io/io.hpp>
 
 using namespace gpusched;
 using topology::HardwareGraph;

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-#include <support/real_data.hpp>
+#include "support/real_data.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
-#include <gpusched/io/hardware_files.hpp>
-
-#include <string>
+#include <gpusched/io/io.hpp>
 
 using namespace gpusched;
 using io::HardwareFormat;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The reader of hwloc's XML against the hwloc library, where that is installed: what is where, counted by its own functions.
-#include <support/catch.hpp>
-#include <support/real_data.hpp>
+#include "support/real_data.hpp"
 
 #ifdef GPUSCHED_TEST_HWLOC
 #include <gpusched/io/hardware_files.hpp>

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-#include <support/real_data.hpp>
+#include "support/real_data.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
-#include <gpusched/io/network_files.hpp>
-#include <gpusched/json/document.hpp>
+#include <gpusched/io/io.hpp>
 #include <gpusched/model/cluster.hpp>
-
-#include <string>
 
 using namespace gpusched;
 
@@ -83,11 +77,7 @@ TEST_CASE("objects without a Topology or nodes are refused", "[io]") {
 }
 
 TEST_CASE("real Topology objects", "[io]") {
-    if (!std::filesystem::exists(testing_support::real_data("kueue")) || !json::reads_yaml()) {
-        WARN("the objects are not here (" << testing_support::real_data("kueue").string()
-                                          << "), or no YAML is read: set GPUSCHED_DATA");
-        return;
-    }
+    if (!testing_support::is_here(testing_support::real_data("kueue")) || !json::reads_yaml()) return;
     const auto read = [](const std::string& name) {
         const auto path = testing_support::real_data(name).string();
         return io::topology_levels_from_text(read_file(path), {}, path);

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-#include <support/real_data.hpp>
+#include "support/real_data.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/io/hardware_files.hpp>
-
-#include <map>
-#include <string>
+#include <gpusched/io/io.hpp>
 
 using namespace gpusched;
 using Catch::Approx;
@@ -122,12 +117,8 @@ TEST_CASE("texts without a topology of NCCL are refused", "[io]") {
 
 TEST_CASE("real topologies of NCCL and RCCL", "[io]") {
     if (!io::reads_xml()) return;
+    if (!testing_support::is_here(testing_support::real_data("nccl-topo"))) return;
     const auto files = testing_support::real_files("nccl-topo", ".xml");
-    if (files.empty()) {
-        WARN("the topologies are not here (" << testing_support::real_data("nccl-topo").string()
-                                             << "): set GPUSCHED_DATA");
-        return;
-    }
     struct Truth {
         std::map<int, GpuMask> numa{};
         int cores = 0;

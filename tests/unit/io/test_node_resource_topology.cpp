@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/io/node_resource_topology.hpp>
-#include <gpusched/json/document.hpp>
-
-#include <string>
+#include <gpusched/io/io.hpp>
 
 using namespace gpusched;
 

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-#include <support/real_data.hpp>
+#include "support/real_data.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/io/hardware_files.hpp>
-
-#include <map>
-#include <string>
-#include <tuple>
+#include <gpusched/io/io.hpp>
 
 using namespace gpusched;
 using topology::GpuLocality;
@@ -130,12 +124,8 @@ TEST_CASE("matrices that make no sense are refused with reasons", "[io]") {
 }
 
 TEST_CASE("real matrices of nvidia-smi", "[io]") {
+    if (!testing_support::is_here(testing_support::real_data("nvidia-smi-topo"))) return;
     const auto files = testing_support::real_files("nvidia-smi-topo", ".txt");
-    if (files.empty()) {
-        WARN("the matrices are not here (" << testing_support::real_data("nvidia-smi-topo").string()
-                                           << "): set GPUSCHED_DATA");
-        return;
-    }
     // GPUs; masks per NUMA node that has GPUs; cores near GPUs: told by looking at the files.
     struct Truth {
         int gpus = 0;

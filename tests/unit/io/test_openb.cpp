@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
-#include <gpusched/io/openb.hpp>
-
-#include <algorithm>
-#include <cstdlib>
-#include <filesystem>
-#include <map>
-#include <string>
+#include <gpusched/io/io.hpp>
 
 using namespace gpusched;
 
@@ -177,10 +169,7 @@ TEST_CASE("Lists larger than the parser's buffer are read in full", "[io]") {
 
 TEST_CASE("The real openb lists are read", "[io]") {
     const auto folder = real_lists();
-    if (!std::filesystem::exists(folder)) {
-        WARN("the openb lists are not here (" << folder.string() << "): set GPUSCHED_DATA");
-        return;
-    }
+    if (!testing_support::is_here(folder)) return;
     const std::map<std::string, std::size_t> pods{{"cpu250", 9420},
                                                   {"default", 8152},
                                                   {"gpushare100", 8152},

@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every reader of clusters names the import that reads what it was given instead.
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
-#include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/hardware_files.hpp>
-#include <gpusched/io/kubernetes.hpp>
-#include <gpusched/io/slurm.hpp>
-
-#include <functional>
-#include <string>
-#include <vector>
+#include <gpusched/io/io.hpp>
 
 using namespace gpusched;
 
@@ -61,7 +52,10 @@ TEST_CASE("A reader of clusters names the import that reads another system's", "
                 said = error.what();
                 CHECK(error.problems().size() == 1);
             }
-            CHECK_THAT(said, Mentions("it " + input.found + " `gpusched import " + input.system + "`"));
+            const auto reads = "read_" + input.system + (input.system == "kai" ? "_snapshot" : "");
+            const std::string expected = reader.system == "gpusched" ? "it 'gpusched.cluster' " : "it ";
+            CHECK_THAT(said, Mentions(expected + input.found + " `gpusched import " + input.system +
+                                      "` io::" + reads + " gs.io." + reads));
         }
 }
 
@@ -92,5 +86,8 @@ TEST_CASE("Texts that only resemble another system's snapshot are not taken for 
                              "  annotations:\n    note: |\n      \n"
                              "NodeName=n0: x\nstatus: {allocatable: {cpu: 1, memory: 1Gi}}\n";
     CHECK(io::kubernetes_from_text(yaml).cluster.nodes.size() == 1);
-    CHECK_THROWS_MESSAGE(io::cluster_from_json(R"({"nodes": []})", "it"), InvalidInput, "'format'");
+    for (const auto& [text, words] : {std::pair(R"({"nodes": []})", "'format'"),
+                                      {"{}", "it 'format' missing"},
+                                      {"x: 1", "it not JSON document"}})
+        CHECK_THROWS_MESSAGE(io::cluster_from_json(text, "it"), InvalidInput, words);
 }

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "document_cases.hpp"
 
-#include <support/catch.hpp>
-
-#include <gpusched/core/errors.hpp>
-#include <gpusched/io/plan_json.hpp>
-
-#include <filesystem>
-#include <limits>
-
 using namespace gpusched;
 using testing_support::document_cases;
 

@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Plans as tables and as steps for schedulers, against stored texts.
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
-#include <gpusched/io/plan_export.hpp>
-
-#include <algorithm>
+#include <gpusched/io/io.hpp>
 
 using namespace gpusched;
 

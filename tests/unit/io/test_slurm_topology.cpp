@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
-#include <support/real_data.hpp>
+#include "support/real_data.hpp"
 
 #include "io/slurm/values.hpp"
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
-#include <gpusched/io/network_files.hpp>
-#include <gpusched/json/document.hpp>
+#include <gpusched/io/io.hpp>
 #include <gpusched/model/cluster.hpp>
-
-#include <filesystem>
-#include <map>
-#include <string>
 
 using namespace gpusched;
 using io::NetworkReading;
@@ -148,11 +140,7 @@ TEST_CASE("lists of hosts cost no more than their remaining limit", "[io]") {
 }
 
 TEST_CASE("real files of Slurm", "[io]") {
-    if (!std::filesystem::exists(testing_support::real_data("slurm"))) {
-        WARN("the files are not here (" << testing_support::real_data("slurm").string()
-                                        << "): set GPUSCHED_DATA");
-        return;
-    }
+    if (!testing_support::is_here(testing_support::real_data("slurm"))) return;
     struct Truth {
         std::size_t nodes = 0;
         int levels = 0;

@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The hwloc library takes another machine for this one when its environment says so: one made up, or a file.
-#include <support/catch.hpp>
-#include <support/real_data.hpp>
+#include "support/real_data.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/io/hardware_files.hpp>
-
-#include <cstdlib>
 #include <dlfcn.h>
-#include <filesystem>
-#include <fstream>
-#include <optional>
-#include <string>
+#include <gpusched/io/io.hpp>
 #include <unistd.h>
-#include <vector>
+
+#include <fstream>
 
 using namespace gpusched;
 

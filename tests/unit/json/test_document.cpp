@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Texts that are hard on a JSON parser.
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/io/cluster_json.hpp>
-#include <gpusched/json/document.hpp>
-
-#include <string>
+#include <gpusched/json/json.hpp>
 
 using namespace gpusched;
 

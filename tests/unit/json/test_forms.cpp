@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What rules and marks of fields mean in documents, read and written.
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/json/json.hpp>
-
-#include <cmath>
-#include <limits>
-#include <optional>
-#include <string>
-#include <type_traits>
-#include <vector>
 
 using namespace gpusched;
 

@@ -2,11 +2,10 @@
 // Models that several tests use.
 #pragma once
 
-#include <gpusched/core/rng.hpp>
-#include <gpusched/milp/model.hpp>
+#include "support/catch.hpp"
 
-#include <string>
-#include <vector>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/milp/milp.hpp>
 
 namespace gpusched::test {
 

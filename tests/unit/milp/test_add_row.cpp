@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/milp/consolidation.hpp>
-#include <gpusched/milp/model.hpp>
-
-#include <limits>
-#include <string>
-#include <vector>
+#include <gpusched/milp/milp.hpp>
 
 using namespace gpusched;
 using namespace gpusched::milp;

@@ -1,13 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/consolidation.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/solver.hpp>
-
-#include <string>
+#include <gpusched/milp/milp.hpp>
 
 using namespace gpusched;
 using namespace gpusched::milp;
@@ -122,10 +117,7 @@ TEST_CASE("a failed GPU is not vacated") {
                      .jobs = {}};
     spec.nodes[0].failed_gpus = {0};
     for (const auto* node : {"n0", "n1"}) {
-        TaskSpec task{.name = std::string("on ") + node};
-        task.gpu_count = 1;
-        task.node = node;
-        task.gpus = {1};
+        TaskSpec task{.name = std::string("on ") + node, .gpu_count = 1, .node = node, .gpus = {1}};
         spec.tasks.push_back(std::move(task));
     }
     const auto cluster = Cluster::build(spec);

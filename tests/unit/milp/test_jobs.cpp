@@ -2,15 +2,10 @@
 // Joint allocation and priority packing: what is refused, and what a limit is for.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/milp/joint_allocation.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/priority_packing.hpp>
-#include <gpusched/milp/solver.hpp>
+#include <gpusched/milp/milp.hpp>
 
 #include <chrono>
 #include <thread>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::milp;

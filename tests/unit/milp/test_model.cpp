@@ -1,16 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/catch.hpp"
-
-#include <gpusched/core/errors.hpp>
-#include <gpusched/milp/matrix.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/solver.hpp>
-
 #include "small_models.hpp"
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
 
 using namespace gpusched;
 using namespace gpusched::milp;

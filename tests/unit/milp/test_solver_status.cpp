@@ -1,24 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Infeasible, unbounded, or given up: what solvers mix up.
-#include "support/catch.hpp"
-
-#include <gpusched/core/errors.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/solver.hpp>
-#include <gpusched/serving/serving_milp.hpp>
-
 #include "small_models.hpp"
 #include "unit/serving/examples.hpp"
 
-#include <algorithm>
 #include <atomic>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <stop_token>
-#include <string>
 #include <thread>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::milp;

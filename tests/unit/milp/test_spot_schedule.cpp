@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/milp/solver.hpp>
-#include <gpusched/milp/spot_schedule.hpp>
+#include <gpusched/milp/milp.hpp>
 
 using namespace gpusched;
 using namespace gpusched::milp;

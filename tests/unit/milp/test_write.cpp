@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/catch.hpp"
-
-#include <gpusched/core/errors.hpp>
-#include <gpusched/milp/solver.hpp>
-
 #include "small_models.hpp"
 
-#include <cmath>
 #include <cstdio>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
-#include <limits>
-#include <random>
 #include <regex>
-#include <sstream>
 
 using namespace gpusched;
 using namespace gpusched::milp;

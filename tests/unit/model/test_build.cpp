@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every kind of invalid snapshot is refused with a message that names the culprit, and all problems come at once.
-#include "support/catch.hpp"
 #include "valid_cluster.hpp"
-
-#include <functional>
-#include <string>
-#include <vector>
 
 using namespace testing_support;
 
@@ -206,9 +201,7 @@ TEST_CASE("faults of all kinds are reported at once") {
 TEST_CASE("a flood of problems is cut off and counted") {
     ClusterSpec spec;
     for (int i = 0; i < 1'000; ++i) {
-        NodeSpec n;
-        n.name = "same";
-        n.memory_mib = -1;
+        NodeSpec n{.name = "same", .memory_mib = -1};
         spec.nodes.push_back(n);
     }
     const auto problems = problems_of(spec);

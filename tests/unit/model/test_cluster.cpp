@@ -4,12 +4,7 @@
 
 #include "model/group_counts.hpp"
 #include <gpusched/core/rng.hpp>
-#include <gpusched/model/cluster.hpp>
-
-#include <concepts>
-#include <map>
-#include <string>
-#include <vector>
+#include <gpusched/model/model.hpp>
 
 using namespace gpusched;
 
@@ -228,33 +223,33 @@ TEST_CASE("a snapshot comes back as data, field by field") {
                           .taints = {{"k", "v", "NoSchedule"}, {"p", "", "PreferNoSchedule"}},
                           .hardware = hardware_preset("rtx4090x8"),
                           .failed_gpus = {7}});
-    TaskSpec t{.name = "t"};
-    t.job = "j";
-    t.cpu_milli = 1;
-    t.memory_mib = 2;
-    t.gpu_count = 2;
-    t.gpu_memory_mib = 3;
-    t.gpu_models = {"A", "B"};
-    t.priority = -4;
-    t.priority_class = PriorityClass::hp;
-    t.locked = true;
-    t.preemptible = true;
-    t.standby = true;
-    t.node_selector = {{"zone", "z"}};
-    t.tolerations = {{"k", "Equal", "v", ""}};
-    t.anti_affinity = {{"g", 1, 2}};
-    t.affinity = {{"h", node_level}};
-    t.network_affinity = NetworkAffinity{1, NetworkMode::preferred};
-    t.hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
-    t.cpu_local = true;
-    t.cores = {3, 4};
-    t.move_cost = 5;
-    t.start_time = 6;
-    t.last_checkpoint_time = 7;
-    t.checkpoint_interval = 8;
-    t.eviction_count = 9;
-    t.node = "n";
-    t.gpus = {2, 3};
+    TaskSpec t{.name = "t",
+               .job = "j",
+               .cpu_milli = 1,
+               .memory_mib = 2,
+               .gpu_count = 2,
+               .gpu_memory_mib = 3,
+               .gpu_models = {"A", "B"},
+               .priority = -4,
+               .priority_class = PriorityClass::hp,
+               .locked = true,
+               .preemptible = true,
+               .standby = true,
+               .node_selector = {{"zone", "z"}},
+               .tolerations = {{"k", "Equal", "v", ""}},
+               .anti_affinity = {{"g", 1, 2}},
+               .affinity = {{"h", node_level}},
+               .network_affinity = NetworkAffinity{1, NetworkMode::preferred},
+               .hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}},
+               .cpu_local = true,
+               .cores = std::vector{3, 4},
+               .move_cost = 5,
+               .start_time = 6,
+               .last_checkpoint_time = 7,
+               .checkpoint_interval = 8,
+               .eviction_count = 9,
+               .node = "n",
+               .gpus = {2, 3}};
     spec.tasks.push_back(t);
     TaskSpec daemon{.name = "d"};
     daemon.daemon = true;

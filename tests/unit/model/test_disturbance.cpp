@@ -2,10 +2,7 @@
 // The pods that a plan disturbs, by owner and namespace.
 #include "support/catch.hpp"
 
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/disturbance.hpp>
-
-#include <string>
+#include <gpusched/model/model.hpp>
 
 using namespace gpusched;
 

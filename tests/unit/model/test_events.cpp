@@ -2,18 +2,9 @@
 // What a cluster publishes, when, and how followers catch up.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/events.hpp>
-#include <gpusched/model/follower.hpp>
+#include <gpusched/model/model.hpp>
 
-#include <cstdint>
-#include <memory>
 #include <new>
-#include <stdexcept>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 

@@ -1,16 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Named resources, devices beside whole GPUs, node affinity and single nodes.
-#include "support/catch.hpp"
 #include "valid_cluster.hpp"
-
-#include <gpusched/core/gpu_mask.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/model.hpp>
-#include <gpusched/model/plan.hpp>
-
-#include <functional>
-#include <string>
-#include <vector>
 
 using namespace testing_support;
 

@@ -2,10 +2,7 @@
 // Each obstacle by hand; random clusters are compared with the naive rules in tests/property/model/reference.cpp.
 #include "support/catch.hpp"
 
-#include <gpusched/model/feasibility.hpp>
-
-#include <functional>
-#include <string>
+#include <gpusched/model/model.hpp>
 
 using namespace gpusched;
 
@@ -22,10 +19,7 @@ ClusterSpec base() {
                               .memory_mib = 100,
                               .network = {"r", i < 2 ? "s0" : "s1"}});
     const auto add = [&](const char* name, const char* node) {
-        TaskSpec t{.name = name};
-        t.cpu_milli = 1'000;
-        t.memory_mib = 10;
-        t.gpu_count = 2;
+        TaskSpec t{.name = name, .cpu_milli = 1'000, .memory_mib = 10, .gpu_count = 2};
         if (node != nullptr) {
             t.node = node;
             t.gpus = {0, 1};
@@ -67,59 +61,6 @@ TEST_CASE("a cordon by a taint lets tasks in that tolerate it") {
     const auto c = Cluster::build(spec, IdOrder::as_listed);
     CHECK_FALSE(c.node_spec(NodeId{0}).schedulable);  // it is cordoned all the same
     CHECK(c.to_spec().nodes == spec.nodes);
-}
-
-TEST_CASE("each obstacle has its name") {
-    const auto finds = [](Obstacle expected, const std::function<void(ClusterSpec&)>& spoil) {
-        auto spec = base();
-        spoil(spec);
-        INFO(enum_name(expected));
-        REQUIRE(ask(spec, p, 0) == expected);
-    };
-    finds(Obstacle::cordoned, [](auto& s) { s.nodes[0].schedulable = false; });
-    for (const char* const key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
-        finds(Obstacle::not_ready, [&](auto& s) {
-            s.nodes[0].schedulable = false;
-            s.nodes[0].taints = {{key, "", "NoSchedule"}};
-            s.tasks[p].tolerations = {{.key = key, .op = "Exists"}};
-        });
-    finds(Obstacle::not_eligible, [](auto& s) { s.tasks[p].gpu_models = {"B", "C"}; });
-    finds(Obstacle::not_eligible, [](auto& s) { s.tasks[p].node_selector = {{"k", "v"}}; });
-    finds(Obstacle::not_eligible, [](auto& s) { s.nodes[0].taints = {{"k", "v", "NoSchedule"}}; });
-    finds(Obstacle::not_eligible, [](auto& s) {
-        s.tasks[p].gpu_count = 0;
-        s.tasks[p].gpu_models = {"B"};
-    });
-    finds(Obstacle::cpu, [](auto& s) { s.tasks[p].cpu_milli = 3'001; });
-    finds(Obstacle::memory, [](auto& s) { s.tasks[p].memory_mib = 91; });
-    finds(Obstacle::gpu, [](auto& s) { s.tasks[p].gpu_count = 3; });
-    finds(Obstacle::gpu, [](auto& s) { s.nodes[0].failed_gpus = {3}; });
-    finds(Obstacle::gpu_memory, [](auto& s) {
-        s.nodes[0].gpu_memory_mib = 10;
-        s.tasks[p].gpu_memory_mib = 11;
-    });
-    finds(Obstacle::hardware, [](auto& s) {
-        s.tasks[p].hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
-    });
-    finds(Obstacle::hardware, [](auto& s) {
-        s.tasks[p].hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
-        s.nodes[0].hardware = Hardware{"", {{0, 8, 0b0101}, {1, 8, 0b1010}}};  // one free GPU on each socket
-    });
-    finds(Obstacle::anti_affinity, [](auto& s) {
-        s.tasks[p].anti_affinity = s.tasks[t].anti_affinity = {{"g", node_level, 1}};
-    });
-    finds(Obstacle::anti_affinity, [](auto& s) {  // the other's limit binds
-        s.tasks[p].anti_affinity = {{"g", 1, 9}};
-        s.tasks[u].anti_affinity = {{"g", 1, 1}};
-    });
-    finds(Obstacle::affinity, [](auto& s) {
-        s.tasks[p].affinity = s.tasks[u].affinity = {{"g", node_level}};
-    });
-    finds(Obstacle::network, [](auto& s) {
-        s.tasks[p].job = s.tasks[u].job = "j";
-        s.tasks[u].node = "n2";
-        s.tasks[u].network_affinity = NetworkAffinity{1, NetworkMode::required};  // p asks for nothing itself
-    });
 }
 
 TEST_CASE("eligibility names its obstacle, model first") {
@@ -278,9 +219,10 @@ TEST_CASE("nodes of Slurm are drained, others are cordoned") {
     }
 }
 
-TEST_CASE("each obstacle is described with the request and the capacity") {
+TEST_CASE("each obstacle is found, and described with the request and the capacity") {
     // Of `p` on n0; `t` holds GPUs 0 and 1 there.
-    const auto describes = [](const std::string& words, const std::function<void(ClusterSpec&)>& spoil) {
+    const auto finds = [](Obstacle expected, const std::string& words,
+                          const std::function<void(ClusterSpec&)>& spoil) {
         auto spec = base();
         spoil(spec);
         const auto c = Cluster::build(spec, IdOrder::as_listed);
@@ -288,49 +230,64 @@ TEST_CASE("each obstacle is described with the request and the capacity") {
         const auto text = describe_obstacle(c, make_id<TaskId>(p), NodeId{0});
         CHECK_THAT(text, Mentions(words));
         CHECK(text.empty() == words.empty());
-        CHECK((find_obstacle(c, make_id<TaskId>(p), NodeId{0}) == Obstacle::none) == words.empty());
+        CHECK(find_obstacle(c, make_id<TaskId>(p), NodeId{0}) == expected);
     };
-    describes("", [](auto&) {});
-    describes("cordoned", [](auto& s) { s.nodes[0].schedulable = false; });
+    using enum Obstacle;
+    finds(none, "", [](auto&) {});
+    finds(cordoned, "cordoned", [](auto& s) { s.nodes[0].schedulable = false; });
+    for (const char* const key : {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"})
+        finds(not_ready, "ready", [&](auto& s) {
+            s.nodes[0].schedulable = false;
+            s.nodes[0].taints = {{key, "", "NoSchedule"}};
+            s.tasks[p].tolerations = {{.key = key, .op = "Exists"}};
+        });
     const auto other_node = [](auto& s) {
         s.nodes.push_back({.name = "other", .gpu_model = "B", .gpu_count = 1});
     };
-    describes("no node has GPU model 'B' or 'C' models are 'A'", [](auto& s) {
+    finds(not_eligible, "no node has GPU model 'B' or 'C' models are 'A'", [](auto& s) {
         s.tasks[p].gpu_models = {"B", "C"};
     });
-    describes("GPU model 'A' accepts 'B', 'C'", [&](auto& s) {
+    finds(not_eligible, "no node has GPU model 'B' models are 'A'", [](auto& s) {
+        s.tasks[p].gpu_count = 0;
+        s.tasks[p].gpu_models = {"B"};
+    });
+    finds(not_eligible, "GPU model 'A' accepts 'B', 'C'", [&](auto& s) {
         other_node(s);
         s.tasks[p].gpu_models = {"B", "C"};
     });
-    describes("no GPU model accepts 'B'", [&](auto& s) {
+    finds(not_eligible, "no GPU model accepts 'B'", [&](auto& s) {
         other_node(s);
         s.nodes[0].gpu_model.clear();
         s.tasks[p].gpu_models = {"B"};
+    });
+    finds(not_eligible, "no node has the label 'k=v'", [](auto& s) {
+        s.tasks[p].node_selector = {{"k", "v"}};
     });
     const auto select_zone = [](auto& s, const char* elsewhere) {
         s.nodes[0].labels = {{"disk", "ssd"}, {"zone", "y"}};
         s.nodes.push_back({.name = "elsewhere", .labels = {{"zone", elsewhere}}});
         s.tasks[p].node_selector = {{"disk", "ssd"}, {"zone", "x"}};
     };
-    describes("label 'zone' 'y' selects 'x'", [&](auto& s) { select_zone(s, "x"); });
-    describes("label 'zone' missing selects 'x'", [&](auto& s) {
+    finds(not_eligible, "label 'zone' 'y' selects 'x'", [&](auto& s) { select_zone(s, "x"); });
+    finds(not_eligible, "label 'zone' missing selects 'x'", [&](auto& s) {
         select_zone(s, "x");
         s.nodes[0].labels.erase("zone");
     });
-    describes("no node has the label 'zone=x'; its values are 'y', 'z'",
-              [&](auto& s) { select_zone(s, "z"); });
-    describes("not tolerate taint 'k=v:NoSchedule'", [](auto& s) {
+    finds(not_eligible, "no node has the label 'zone=x'; its values are 'y', 'z'",
+          [&](auto& s) { select_zone(s, "z"); });
+    finds(not_eligible, "not tolerate taint 'k=v:NoSchedule'", [](auto& s) {
         s.nodes[0].taints = {{"soft", "", "PreferNoSchedule"}, {"k", "v", "NoSchedule"}};
     });
-    describes("needs 3.5 cores 3 free (0.5 short)", [](auto& s) { s.tasks[p].cpu_milli = 3'500; });
-    describes("needs 91 MiB memory 90 MiB free (1 MiB short)", [](auto& s) { s.tasks[p].memory_mib = 91; });
-    describes("needs 20480 MiB 20479 MiB free",  // both are 20 GiB
-              [](auto& s) {
-                  s.nodes[0].memory_mib = 20'479 + s.nodes[0].memory_mib - 90;
-                  s.tasks[p].memory_mib = 20'480;
-              });
-    describes("needs 3 idle GPUs 2 of 4", [](auto& s) { s.tasks[p].gpu_count = 3; });
-    describes("needs 0.5 one GPU at most 0.3 free", [](auto& s) {
+    finds(cpu, "needs 3.001 cores 3 free (0.001 short)", [](auto& s) { s.tasks[p].cpu_milli = 3'001; });
+    finds(memory, "needs 91 MiB memory 90 MiB free (1 MiB short)",
+          [](auto& s) { s.tasks[p].memory_mib = 91; });
+    finds(memory, "needs 20480 MiB 20479 MiB free", [](auto& s) {  // both are 20 GiB
+        s.nodes[0].memory_mib = 20'479 + s.nodes[0].memory_mib - 90;
+        s.tasks[p].memory_mib = 20'480;
+    });
+    finds(gpu, "needs 3 idle GPUs 2 of 4", [](auto& s) { s.tasks[p].gpu_count = 3; });
+    finds(gpu, "needs 2 idle GPUs 1 of 4", [](auto& s) { s.nodes[0].failed_gpus = {3}; });
+    finds(gpu, "needs 0.5 one GPU at most 0.3 free", [](auto& s) {
         s.tasks[t].gpu_count = 1;
         s.tasks[t].gpu_share_milli = 700;
         s.tasks[t].gpus = {0};
@@ -338,36 +295,40 @@ TEST_CASE("each obstacle is described with the request and the capacity") {
         s.tasks[p].gpu_count = 1;
         s.tasks[p].gpu_share_milli = 500;
     });
-    describes("needs 90 MiB GPU memory a GPU 0.5 none left", [](auto& s) {
+    finds(gpu, "needs 90 MiB GPU memory a GPU 0.5 none left", [](auto& s) {
         s.nodes[0].gpu_memory_mib = 80;
         s.tasks[p].gpu_count = 1;
         s.tasks[p].gpu_share_milli = 500;
         s.tasks[p].gpu_memory_mib = 90;
     });
-    describes("needs 90 MiB GPU memory each 2 GPUs 0 of 2 idle", [](auto& s) {
-        s.nodes[0].gpu_memory_mib = 80;
-        s.tasks[p].gpu_memory_mib = 90;
+    finds(gpu_memory, "needs 11 MiB GPU memory each 2 GPUs 0 of 2 idle", [](auto& s) {
+        s.nodes[0].gpu_memory_mib = 10;
+        s.tasks[p].gpu_memory_mib = 11;
     });
-    describes("needs 2 GPUs one NUMA hardware not known", [](auto& s) {
+    finds(hardware, "needs 2 GPUs one NUMA hardware not known", [](auto& s) {
         s.tasks[p].hardware_affinity = {{HardwareLevel::numa, HardwareQos::guaranteed}};
     });
-    describes("needs 2 GPUs one socket at most 1 free", [](auto& s) {
-        s.nodes[0].hardware = Hardware{"", {{0, 2, 0b0101}, {1, 2, 0b1010}}};
+    finds(hardware, "needs 2 GPUs one socket at most 1 free", [](auto& s) {
+        s.nodes[0].hardware = Hardware{"", {{0, 8, 0b0101}, {1, 8, 0b1010}}};
         s.tasks[p].hardware_affinity = {{HardwareLevel::socket, HardwareQos::guaranteed}};
     });
-    describes("anti-affinity domain 's0' 3 members 'g' at most 2", [](auto& s) {
+    finds(anti_affinity, "anti-affinity domain 's0' 3 members 'g' at most 2", [](auto& s) {
         for (auto& task : s.tasks) task.anti_affinity = {{"g", 1, 2}};
     });
-    describes("anti-affinity node 'n0' 2 members 'g' at most 1", [](auto& s) {
+    finds(anti_affinity, "anti-affinity domain 's0' 2 members 'g' at most 1", [](auto& s) {
+        s.tasks[p].anti_affinity = {{"g", 1, 9}};
+        s.tasks[u].anti_affinity = {{"g", 1, 1}};  // the other's limit binds
+    });
+    finds(anti_affinity, "anti-affinity node 'n0' 2 members 'g' at most 1", [](auto& s) {
         for (auto& task : s.tasks) task.anti_affinity = {{"g", node_level, 1}};
     });
-    describes("affinity 'g' members outside node 'n0'", [](auto& s) {
+    finds(affinity, "affinity 'g' members outside node 'n0'", [](auto& s) {
         s.tasks[u].affinity = s.tasks[p].affinity = {{"g", node_level}};
     });
-    describes("network affinity job j members outside domain 's0'", [](auto& s) {
+    finds(network, "network affinity job j members outside domain 's0'", [](auto& s) {
         s.tasks[u].job = s.tasks[p].job = "j";
         s.tasks[u].node = "n2";
-        s.tasks[p].network_affinity = NetworkAffinity{1, NetworkMode::required};
+        s.tasks[u].network_affinity = NetworkAffinity{1, NetworkMode::required};  // p asks for nothing itself
     });
 }
 

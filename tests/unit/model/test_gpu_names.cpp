@@ -2,11 +2,7 @@
 // GPU models by the names that people write.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/model/gpu_names.hpp>
-
-#include <string>
-#include <vector>
+#include <gpusched/model/model.hpp>
 
 using namespace gpusched;
 

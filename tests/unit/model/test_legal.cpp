@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Odd but legal snapshots, and their limits.
-#include "support/catch.hpp"
 #include "valid_cluster.hpp"
-
-#include <string>
-#include <vector>
 
 using namespace testing_support;
 

@@ -2,12 +2,7 @@
 // Nodes, tasks and jobs that come, change and go: handles, slots, refusals, copies. Random changes: property/model/membership.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/model/feasibility.hpp>
 #include <gpusched/model/model.hpp>
-
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 
@@ -18,11 +13,7 @@ NodeSpec machine(const std::string& name, std::int64_t gpus = 4) {
 }
 
 TaskSpec pod(const std::string& name, std::int64_t gpus = 1) {
-    TaskSpec task;
-    task.name = name;
-    task.cpu_milli = 1'000;
-    task.memory_mib = 10;
-    task.gpu_count = gpus;
+    TaskSpec task{.name = name, .cpu_milli = 1'000, .memory_mib = 10, .gpu_count = gpus};
     return task;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/model/feasibility.hpp>
+#include <gpusched/model/model.hpp>
 
 using namespace gpusched;
 

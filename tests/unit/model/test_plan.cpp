@@ -2,12 +2,7 @@
 // Plans by name and by id, and what applying them gives.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/model/plan.hpp>
-
-#include <functional>
-#include <string>
+#include <gpusched/model/model.hpp>
 
 using namespace gpusched;
 
@@ -23,10 +18,10 @@ Cluster cluster() {
                               .cpu_milli = 8'000,
                               .memory_mib = 100});
     const auto add = [&](const char* name, std::optional<std::string> node, std::vector<int> gpus) {
-        TaskSpec t{.name = name};
-        t.cpu_milli = 1'000;
-        t.gpu_count = static_cast<std::int64_t>(gpus.size());
-        t.node = std::move(node);
+        TaskSpec t{.name = name,
+                   .cpu_milli = 1'000,
+                   .gpu_count = static_cast<std::int64_t>(gpus.size()),
+                   .node = std::move(node)};
         if (t.node) t.gpus = std::move(gpus);
         spec.tasks.push_back(t);
     };

@@ -2,13 +2,7 @@
 // Groups that tasks avoid, want near or spread, at levels that are labels and others, by hand.
 #include "support/catch.hpp"
 
-#include <gpusched/model/cluster.hpp>
 #include <gpusched/model/model.hpp>
-#include <gpusched/model/plan.hpp>
-
-#include <functional>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 

@@ -2,11 +2,7 @@
 // Subgroups of jobs: what is refused, and how they come, change and go. Random changes: property/model/membership.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/model/model.hpp>
-
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 

@@ -2,10 +2,9 @@
 // A small valid snapshot to take something away from, and what is wrong with a snapshot.
 #pragma once
 
-#include <gpusched/model/cluster.hpp>
+#include "support/catch.hpp"
 
-#include <string>
-#include <vector>
+#include <gpusched/model/model.hpp>
 
 namespace testing_support {
 
@@ -14,22 +13,16 @@ using namespace gpusched;
 inline ClusterSpec valid() {
     ClusterSpec spec;
     for (const char* name : {"n0", "n1"}) {
-        NodeSpec n;
-        n.name = name;
-        n.gpu_model = "A";
-        n.gpu_count = 8;
-        n.cpu_milli = 64'000;
-        n.memory_mib = 1'000;
-        n.network = {"root", std::string("rack of ") + name};
+        NodeSpec n{.name = name,
+                   .gpu_model = "A",
+                   .gpu_count = 8,
+                   .cpu_milli = 64'000,
+                   .memory_mib = 1'000,
+                   .network = {"root", std::string("rack of ") + name}};
         spec.nodes.push_back(n);
     }
-    TaskSpec t;
-    t.name = "t0";
-    t.cpu_milli = 1'000;
-    t.memory_mib = 100;
-    t.gpu_count = 2;
-    t.node = "n0";
-    t.gpus = {0, 1};
+    TaskSpec t{
+        .name = "t0", .cpu_milli = 1'000, .memory_mib = 100, .gpu_count = 2, .node = "n0", .gpus = {0, 1}};
     spec.tasks.push_back(t);
     t.name = "t1";
     t.gpu_count = 1;

@@ -2,19 +2,15 @@
 // Small clusters for the tests of preemption.
 #pragma once
 
-#include <gpusched/model/cluster.hpp>
+#include "support/policies.hpp"
 
-#include <algorithm>
-#include <string>
-#include <vector>
+#include <gpusched/preemption/preemption.hpp>
 
 namespace testing_support {
 
 inline gpusched::NodeSpec machine(const std::string& name, const std::string& preset = "rtx4090x8") {
-    gpusched::NodeSpec node{.name = name};
-    node.gpu_model = "GPU";
-    node.gpu_count = 8;
-    node.hardware = gpusched::hardware_preset(preset);
+    gpusched::NodeSpec node{
+        .name = name, .gpu_model = "GPU", .gpu_count = 8, .hardware = gpusched::hardware_preset(preset)};
     node.cpu_milli = node.hardware->cores() * 1000;
     node.memory_mib = 1000;
     return node;
@@ -40,14 +36,6 @@ inline gpusched::TaskSpec pending(const std::string& name, std::int64_t gpus, st
     task.priority = priority;
     task.priority_class = gpusched::PriorityClass::hp;
     return task;
-}
-
-inline std::vector<std::string> names(const gpusched::Cluster& cluster,
-                                      const std::vector<gpusched::TaskId>& tasks) {
-    std::vector<std::string> out;
-    for (const auto task : tasks) out.push_back(cluster.name(task));
-    std::sort(out.begin(), out.end());
-    return out;
 }
 
 }  // namespace testing_support

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Victims that gangs and disruption budgets bind, and victims that run again: hand-computed cases.
 #include "machines.hpp"
-#include "support/catch.hpp"
 #include "support/policies.hpp"
 
-#include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A placement that fails its last check is an error of its own, not "nothing helps".
 #include "machines.hpp"
-#include "support/catch.hpp"
-
-#include <gpusched/core/errors.hpp>
-#include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
-
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

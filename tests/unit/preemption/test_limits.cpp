@@ -1,18 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Decisions that end early: by a time limit, by a request to stop; what is then said and returned.
 #include "machines.hpp"
-#include "support/catch.hpp"
 
-#include <gpusched/core/context.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <stop_token>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

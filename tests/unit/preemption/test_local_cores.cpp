@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preemptors that need local cores, next to tasks that claim, use, lend and borrow cores.
 #include "machines.hpp"
-#include "support/catch.hpp"
-
-#include <gpusched/preemption/preempt.hpp>
-
-#include <cstdint>
-#include <optional>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

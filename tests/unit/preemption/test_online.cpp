@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A cluster that changes event by event: decisions on it are those of `preempt` on the same snapshot.
 #include "machines.hpp"
-#include "support/catch.hpp"
-
-#include <gpusched/core/errors.hpp>
-#include <gpusched/preemption/index.hpp>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

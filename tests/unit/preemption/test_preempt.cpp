@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Hand-computed decisions, the paper's examples, options and explanations.
 #include "machines.hpp"
-#include "support/catch.hpp"
 #include "support/policies.hpp"
 
-#include <gpusched/allocation/allocate.hpp>
-#include <gpusched/allocation/filters.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
+#include <gpusched/allocation/allocation.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <bit>
-#include <limits>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::preemption;
@@ -291,11 +281,11 @@ TEST_CASE("groups: victims that stand in the way by anti-affinity are found") {
 
 TEST_CASE("sixteen GPUs and dozens of victims stay exact and quick") {
     ClusterSpec spec;
-    NodeSpec node{.name = "n"};
-    node.gpu_count = 16;
-    node.cpu_milli = 1'000'000;
-    node.memory_mib = 1'000'000;
-    node.hardware = Hardware{"", {{0, 500, 0xFF}, {1, 500, 0xFF00}}};
+    NodeSpec node{.name = "n",
+                  .gpu_count = 16,
+                  .cpu_milli = 1'000'000,
+                  .memory_mib = 1'000'000,
+                  .hardware = Hardware{"", {{0, 500, 0xFF}, {1, 500, 0xFF00}}}};
     spec.nodes = {node};
     for (int g = 0; g < 16; ++g)
         for (int i = 0; i < 3; ++i) {

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Gangs of preemptors: one domain, all or none, each lost gang counted once.
 #include "machines.hpp"
-#include "support/catch.hpp"
 #include "support/policies.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <algorithm>
-#include <span>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::preemption;
@@ -195,60 +186,6 @@ TEST_CASE("requirements of other members of the job bind the pods too") {
     spec.tasks.resize(2);
     CHECK_THAT(preempt_gang(Cluster::build(spec, IdOrder::as_listed), pods).reason,
                Mentions("no node schedulable"));
-}
-
-TEST_CASE("random gangs are placed whole, and as the checker wants it, or not at all") {
-    Rng rng(3);
-    int placed = 0, refused = 0;
-    for (int round = 0; round < 400; ++round) {
-        ClusterSpec spec;
-        spec.now = 1000;
-        for (int n = 0; n < 6; ++n) {
-            spec.nodes.push_back(machine("n" + std::to_string(n)));
-            spec.nodes.back().network = {"s" + std::to_string(n / 2)};
-            for (int at = 0; at < 8;) {
-                const int size = std::min(8 - at, 1 << rng.below(3));
-                std::vector<int> gpus;
-                for (int g = 0; g < size; ++g) gpus.push_back(at + g);
-                at += size;
-                if (rng.chance(0.15)) continue;
-                spec.tasks.push_back(running("t" + std::to_string(spec.tasks.size()), spec.nodes.back().name,
-                                             gpus, rng.between(0, 3) * 100));
-                spec.tasks.back().preemptible = rng.chance(0.8);
-                spec.tasks.back().start_time = rng.between(0, 1000);
-                if (rng.chance(0.4)) spec.tasks.back().job = "j" + std::to_string(rng.below(4));
-            }
-        }
-        std::vector<TaskId> pods;
-        const auto count = rng.between(1, 4);
-        const bool required = rng.chance(0.7), apart = rng.chance(0.3);
-        for (int i = 0; i < count; ++i) {
-            pods.push_back(make_id<TaskId>(spec.tasks.size()));
-            spec.tasks.push_back(
-                pending("p" + std::to_string(i), std::int64_t{1} << rng.between(1, 3), 1000));
-            spec.tasks.back().job = "preemptors";
-            if (required) spec.tasks.back().network_affinity = {0, NetworkMode::required};
-            if (apart) spec.tasks.back().anti_affinity = {{"apart", node_level, 1}};
-        }
-        const auto cluster = Cluster::build(spec, IdOrder::as_listed);
-        for (const auto policy : {Policy::spot, Policy::spot_exact, Policy::imp, Policy::exhaustive}) {
-            const auto found = preempt_gang(cluster, pods, {.policy = policy}).decision;
-            (found ? placed : refused) += 1;
-            if (!found) continue;
-            const auto report = verify::plan(spec, to_spec(to_plan(*found, pods), cluster));
-            INFO("round " << round << ": " << (report.violations.empty() ? "" : report.violations.front()));
-            REQUIRE(report.ok);
-        }
-        // A gang of one is a task.
-        if (count == 1) {
-            const auto alone = preempt(cluster, pods[0], {.policy = Policy::spot_exact}).decision;
-            const auto gang = preempt_gang(cluster, pods, {.policy = Policy::spot_exact}).decision;
-            REQUIRE(alone.has_value() == gang.has_value());
-            if (alone) CHECK(alone->cost == gang->cost);
-        }
-    }
-    CHECK(placed > 500);
-    CHECK(refused > 50);
 }
 
 TEST_CASE("lists of pods that make no gang are refused") {

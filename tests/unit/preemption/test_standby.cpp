@@ -2,11 +2,7 @@
 // Leases of Standby tasks: permitted borrowers, and the time until the owner has its GPUs back.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/preemption/standby.hpp>
-
-#include <algorithm>
-#include <vector>
+#include <gpusched/preemption/preemption.hpp>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

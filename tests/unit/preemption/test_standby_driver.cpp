@@ -2,13 +2,7 @@
 // The driver of a Standby lease, on containers that take their time, and on an actuator that fails.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/preemption/standby.hpp>
-
-#include <algorithm>
-#include <map>
-#include <string>
-#include <vector>
+#include <gpusched/preemption/preemption.hpp>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

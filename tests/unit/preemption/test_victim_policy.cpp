@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Victim policies: names, and orders of the caller's, worked out by hand.
 #include "machines.hpp"
-#include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/preemption/index.hpp>
-#include <gpusched/preemption/preempt_gang.hpp>
-#include <gpusched/preemption/victim_policy.hpp>
 #include <gpusched/verify/plan.hpp>
-
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::preemption;

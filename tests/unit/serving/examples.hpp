@@ -2,7 +2,9 @@
 // Serving problems that several tests use.
 #pragma once
 
-#include <gpusched/serving/serving_problem.hpp>
+#include "support/catch.hpp"
+
+#include <gpusched/serving/serving.hpp>
 
 namespace gpusched::test {
 

@@ -2,14 +2,10 @@
 // Small random planning problems, and all their plans by brute force.
 #pragma once
 
-#include <gpusched/core/rng.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/serving/plan_serving.hpp>
+#include "support/catch.hpp"
 
-#include <algorithm>
-#include <functional>
-#include <string>
-#include <vector>
+#include <gpusched/core/rng.hpp>
+#include <gpusched/serving/serving.hpp>
 
 namespace testing_support {
 

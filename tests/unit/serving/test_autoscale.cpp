@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/serving/simulate_autoscaling.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <numeric>
+#include <gpusched/serving/serving.hpp>
 
 using namespace gpusched;
 using namespace gpusched::serving;

@@ -1,16 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/milp/solver.hpp>
-#include <gpusched/serving/catalogue.hpp>
-#include <gpusched/serving/sensitivity.hpp>
-#include <gpusched/serving/serving_request.hpp>
-
-#include <limits>
-#include <map>
-#include <string>
-#include <vector>
+#include <gpusched/serving/serving.hpp>
 
 using namespace gpusched;
 using namespace gpusched::serving;

@@ -1,20 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Workloads whose requests have different lengths: a distribution, or a trace.
-#include "support/catch.hpp"
 #include "support/real_data.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/milp/solver.hpp>
+#include <gpusched/core/core.hpp>
 #include <gpusched/serving/serving.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <filesystem>
-#include <limits>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace gpusched::serving;
@@ -406,10 +395,7 @@ TEST_CASE("real traces are read as workloads", "[serving][data]") {
     for (const auto& each : {Case{"azure-llm-2023", "AzureLLMInferenceTrace_code.csv", 8819},
                              Case{"mooncake", "conversation_trace.jsonl", 12031}}) {
         const auto path = testing_support::real_data(each.folder) / each.file;
-        if (!std::filesystem::exists(path)) {
-            WARN("no data: " << path.string());
-            continue;
-        }
+        if (!testing_support::is_here(path)) continue;
         const auto text = read_file(path.string());
         CHECK(read_llm_trace(text, each.file).size() == each.requests);
     }

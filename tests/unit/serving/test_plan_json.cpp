@@ -1,15 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Documents of serving plans: what they say, and replicas read from them.
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/serving/catalogue.hpp>
-#include <gpusched/serving/plan_json.hpp>
-#include <gpusched/serving/serving_request.hpp>
-
-#include <limits>
-#include <string>
-#include <vector>
+#include <gpusched/serving/serving.hpp>
 
 using namespace gpusched;
 using namespace gpusched::serving;

@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oracle.hpp"
-#include "serving/instance.hpp"
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/rng.hpp>
-#include <gpusched/serving/plan_serving.hpp>
+#include "serving/instance.hpp"
 
-#include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <limits>
-#include <set>
-#include <stop_token>
-#include <string>
 #include <thread>
 
 using namespace gpusched;

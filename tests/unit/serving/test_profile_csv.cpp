@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/serving/estimate.hpp>
+#include <gpusched/serving/serving.hpp>
 
 #include <cstdio>
-#include <filesystem>
 #include <fstream>
-#include <string>
 
 using namespace gpusched;
 using namespace gpusched::serving;

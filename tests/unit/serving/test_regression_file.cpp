@@ -1,16 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model in MPS that HiGHS 1.2.0 with presolve once called infeasible: every solver solves it, and the problem behind it,
 // built again by our own builder, has the same size and optimum.
-#include "support/catch.hpp"
 #include "support/real_data.hpp"
 
 #include <gpusched/milp/matrix.hpp>
-#include <gpusched/serving/solve_serving_plan.hpp>
+#include <gpusched/serving/serving.hpp>
 
-#include <algorithm>
 #include <fstream>
-#include <map>
-#include <sstream>
 
 using namespace gpusched;
 using namespace gpusched::milp;
@@ -140,10 +136,7 @@ ServingProblem problem_behind(const Model& m) {
 
 TEST_CASE("the file that a presolve once called infeasible, and the problem behind it", "[milp]") {
     const auto path = testing_support::real_data("milp") / "highs120_false_infeasible.mps";
-    if (!std::filesystem::exists(path)) {
-        WARN("the file is not here (" << path.string() << "): set GPUSCHED_DATA");
-        return;
-    }
+    if (!testing_support::is_here(path)) return;
     const auto file = read_mps(path);
     REQUIRE(file.columns() == 15);
     REQUIRE(file.rows() == 25);

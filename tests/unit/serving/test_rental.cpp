@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/catch.hpp"
 #include "support/instances.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
-#include <gpusched/milp/solver.hpp>
-#include <gpusched/serving/rental.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
-#include <optional>
+#include <gpusched/serving/serving.hpp>
 
 using namespace gpusched;
 using namespace gpusched::serving;

@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oracle.hpp"
-#include "support/catch.hpp"
-
-#include <gpusched/core/rng.hpp>
-#include <gpusched/serving/plan_serving.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <limits>
 
 using namespace gpusched;
 using namespace gpusched::serving;

@@ -1,16 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Documents of serving requests: read from C++ as from Python, and every mistake told with its place.
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/core/file.hpp>
-#include <gpusched/json/document.hpp>
-#include <gpusched/serving/serving_request.hpp>
-
-#include <cmath>
-#include <filesystem>
-#include <string>
-#include <vector>
+#include <gpusched/serving/serving.hpp>
 
 using namespace gpusched;
 using namespace gpusched::serving;

@@ -2,11 +2,7 @@
 // Serving plans: time that is up, and names that look alike.
 #include "support/catch.hpp"
 
-#include <gpusched/serving/serving_milp.hpp>
-#include <gpusched/serving/solve_serving_plan.hpp>
-
-#include <algorithm>
-#include <string>
+#include <gpusched/serving/serving.hpp>
 
 using namespace gpusched;
 using namespace gpusched::milp;

@@ -1,15 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/catch.hpp"
-
-#include <gpusched/core/errors.hpp>
-#include <gpusched/milp/model.hpp>
-#include <gpusched/serving/serving_milp.hpp>
-#include <gpusched/serving/solve_serving_plan.hpp>
-
 #include "examples.hpp"
-
-#include <cmath>
-#include <limits>
 
 using namespace gpusched;
 using namespace gpusched::milp;

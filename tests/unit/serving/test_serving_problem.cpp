@@ -1,12 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "support/catch.hpp"
-
-#include <gpusched/core/errors.hpp>
-#include <gpusched/serving/serving_problem.hpp>
-
 #include "examples.hpp"
-
-#include <limits>
 
 using namespace gpusched;
 using namespace gpusched::serving;

@@ -2,11 +2,7 @@
 #include "support/catch.hpp"
 
 #include "serving/batching_replica.hpp"
-#include <gpusched/core/errors.hpp>
-#include <gpusched/serving/simulate_latency.hpp>
-
-#include <algorithm>
-#include <cmath>
+#include <gpusched/serving/serving.hpp>
 
 using namespace gpusched;
 using namespace gpusched::serving;

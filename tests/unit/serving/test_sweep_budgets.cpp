@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/serving/sensitivity.hpp>
-
-#include <algorithm>
-#include <limits>
-#include <string>
-#include <vector>
+#include <gpusched/serving/serving.hpp>
 
 using namespace gpusched;
 using namespace gpusched::serving;

@@ -2,11 +2,9 @@
 // Small traces for the spot replay, and what it did to them in words.
 #pragma once
 
-#include <gpusched/sim/spot_replay.hpp>
+#include "support/catch.hpp"
 
-#include <cstdint>
-#include <string>
-#include <utility>
+#include <gpusched/sim/sim.hpp>
 
 namespace spot_cases {
 
@@ -18,11 +16,7 @@ using sim::SpotTrace;
 using sim::Victims;
 
 inline NodeSpec machine(std::string name, std::int64_t gpus) {
-    NodeSpec n;
-    n.name = std::move(name);
-    n.gpu_count = gpus;
-    n.cpu_milli = 64'000;
-    n.memory_mib = 1 << 20;
+    NodeSpec n{.name = std::move(name), .gpu_count = gpus, .cpu_milli = 64'000, .memory_mib = 1 << 20};
     return n;
 }
 

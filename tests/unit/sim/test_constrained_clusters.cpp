@@ -1,17 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated clusters with constraints: every constraint is there, holds, and costs the default cluster nothing.
-#include <gpusched/core/errors.hpp>
-#include <gpusched/model/feasibility.hpp>
-#include <gpusched/sim/generator.hpp>
+#include "support/catch.hpp"
 
-#include <support/catch.hpp>
-
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <set>
-#include <string>
-#include <string_view>
+#include <gpusched/sim/sim.hpp>
 
 using namespace gpusched;
 using sim::generate_cluster;

@@ -1,19 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Generated clusters: counts, shares, shapes and structure; the numbers come from the published description.
-#include <gpusched/core/errors.hpp>
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/sim/generator.hpp>
+#include "support/catch.hpp"
 
-#include <support/catch.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <map>
-#include <set>
-#include <string>
-#include <utility>
+#include <gpusched/sim/sim.hpp>
 
 using namespace gpusched;
 using sim::generate_cluster;

@@ -2,10 +2,7 @@
 // The simulated harvest of Standby GPUs.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
-#include <gpusched/sim/harvest.hpp>
-
-#include <stop_token>
+#include <gpusched/sim/sim.hpp>
 
 using namespace gpusched;
 using namespace gpusched::sim;

@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Replay and resampling: events by hand, counts, determinism, and what the caller may get wrong.
-#include <gpusched/allocation/named.hpp>
+#include "support/catch.hpp"
+
 #include <gpusched/allocation/place.hpp>
-#include <gpusched/core/errors.hpp>
-#include <gpusched/fragmentation/fgd.hpp>
 #include <gpusched/model/follower.hpp>
-#include <gpusched/sim/replay.hpp>
-
-#include <support/catch.hpp>
-
-#include <algorithm>
-#include <map>
-#include <set>
-#include <stop_token>
-#include <string>
+#include <gpusched/sim/sim.hpp>
 
 using namespace gpusched;
 using sim::replay;
@@ -23,11 +14,7 @@ using sim::resample;
 namespace {
 
 NodeSpec node(std::string name, std::int64_t gpus) {
-    NodeSpec n;
-    n.name = std::move(name);
-    n.gpu_count = gpus;
-    n.cpu_milli = 64'000;
-    n.memory_mib = 1 << 20;
+    NodeSpec n{.name = std::move(name), .gpu_count = gpus, .cpu_milli = 64'000, .memory_mib = 1 << 20};
     return n;
 }
 

@@ -1,18 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host simulator: conservation, determinism, what each knob does, and the order of the paper's configurations.
+#include "support/catch.hpp"
+
 #include <gpusched/control/audit.hpp>
-#include <gpusched/core/errors.hpp>
 #include <gpusched/json/json.hpp>
-#include <gpusched/sim/simulate_host.hpp>
-
-#include <support/catch.hpp>
-
-#include <algorithm>
-#include <cmath>
-#include <cstdint>
-#include <limits>
-#include <string>
-#include <vector>
+#include <gpusched/sim/sim.hpp>
 
 using namespace gpusched;
 using control::Variant;

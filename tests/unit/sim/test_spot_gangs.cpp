@@ -2,15 +2,6 @@
 // Spot replay: jobs whose pods must share a network domain.
 #include "spot_cases.hpp"
 
-#include <gpusched/core/rng.hpp>
-
-#include <support/catch.hpp>
-
-#include <algorithm>
-#include <map>
-#include <string>
-#include <vector>
-
 using namespace gpusched;
 using namespace spot_cases;
 

@@ -3,12 +3,6 @@
 #include "spot_cases.hpp"
 
 #include <gpusched/allocation/filters.hpp>
-#include <gpusched/core/errors.hpp>
-
-#include <support/catch.hpp>
-
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace spot_cases;

@@ -1,17 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Alibaba's spot-GPU lists of nodes and jobs as spot traces.
-#include <gpusched/core/errors.hpp>
-#include <gpusched/sim/spot_replay.hpp>
-#include <gpusched/sim/spot_trace.hpp>
+#include "support/real_data.hpp"
 
-#include <support/catch.hpp>
-#include <support/real_data.hpp>
+#include <gpusched/sim/sim.hpp>
 
-#include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <numeric>
-#include <string>
 
 using namespace gpusched;
 using sim::spot_trace_from_csv;
@@ -100,10 +93,7 @@ TEST_CASE("spot-GPU lists: every cell that is wrong is named") {
 
 TEST_CASE("spot-GPU lists: the published list of nodes") {
     const auto path = testing_support::real_data("alibaba-spot-gpu-v2026") / "node_info_df.csv";
-    if (!std::filesystem::exists(path)) {
-        WARN("no " << path.string());
-        return;
-    }
+    if (!testing_support::is_here(path)) return;
     std::ifstream file(path);
     const std::string text{std::istreambuf_iterator<char>(file), {}};
     const auto trace = spot_trace_from_csv(text, job_columns);

@@ -2,16 +2,6 @@
 // Spot replay: small cases worked out by hand, and what the caller may get wrong. The generated jobs against what was asked for.
 #include "spot_cases.hpp"
 
-#include <gpusched/core/errors.hpp>
-
-#include <support/catch.hpp>
-
-#include <algorithm>
-#include <limits>
-#include <string>
-#include <utility>
-#include <vector>
-
 using namespace gpusched;
 using namespace spot_cases;
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/topology/dot.hpp>
-
-#include <algorithm>
-#include <string>
+#include <gpusched/topology/topology.hpp>
 
 using namespace gpusched;
 using namespace gpusched::topology;

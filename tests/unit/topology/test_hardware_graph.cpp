@@ -2,19 +2,9 @@
 // The graph of a machine: what it answers, how it changes, and what it refuses.
 #include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/core/rng.hpp>
 #include <gpusched/topology/boost_graph.hpp>
-#include <gpusched/topology/hardware_graph.hpp>
-
-#include <algorithm>
-#include <bit>
-#include <limits>
-#include <optional>
-#include <stdexcept>
-#include <tuple>
-#include <utility>
-#include <vector>
+#include <gpusched/topology/topology.hpp>
 
 using namespace gpusched;
 using namespace gpusched::topology;

@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trees from other graph types: an archetype of the concept, and Boost.Graph.
-#include <support/catch.hpp>
-
-#include <gpusched/model/cluster.hpp>
-#include <gpusched/topology/boost_graph.hpp>
-#include <gpusched/topology/network_tree.hpp>
+#include "support/catch.hpp"
 
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/breadth_first_search.hpp>
-
-#include <map>
+#include <gpusched/model/cluster.hpp>
+#include <gpusched/topology/boost_graph.hpp>
+#include <gpusched/topology/topology.hpp>
 
 using namespace gpusched;
 using namespace gpusched::topology;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
 #include <gpusched/core/rng.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/topology/network_tree.hpp>
-
-#include <algorithm>
+#include <gpusched/topology/topology.hpp>
 
 using namespace gpusched;
 using namespace gpusched::topology;

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
-#include <gpusched/core/errors.hpp>
 #include <gpusched/model/cluster.hpp>
-#include <gpusched/topology/network_tree.hpp>
-#include <gpusched/topology/racks.hpp>
-
-#include <numeric>
-#include <string>
-#include <vector>
+#include <gpusched/topology/topology.hpp>
 
 using namespace gpusched;
 

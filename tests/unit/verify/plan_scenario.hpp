@@ -2,14 +2,9 @@
 // One snapshot with a valid plan, for the tests of the checker.
 #pragma once
 
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
 #include <gpusched/verify/verify.hpp>
-
-#include <functional>
-#include <stdexcept>
-#include <string>
-#include <vector>
 
 namespace testing_support {
 
@@ -54,12 +49,11 @@ inline Scenario scenario() {
     }
     const auto add = [&](const char* name, const char* node, std::vector<int> gpus,
                          std::int64_t share = 1000) {
-        TaskSpec t;
-        t.name = name;
-        t.cpu_milli = 1000;
-        t.memory_mib = 1024;
-        t.gpu_count = static_cast<std::int64_t>(gpus.size());
-        t.gpu_share_milli = share;
+        TaskSpec t{.name = name,
+                   .cpu_milli = 1000,
+                   .memory_mib = 1024,
+                   .gpu_count = static_cast<std::int64_t>(gpus.size()),
+                   .gpu_share_milli = share};
         if (node[0] != '\0') {
             t.node = node;
             t.gpus = std::move(gpus);

@@ -1,15 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan checker on how tasks move, disruption budgets, chains and opened nodes.
 #include "plan_scenario.hpp"
-#include "support/catch.hpp"
-
-#include <gpusched/verify/verify.hpp>
-
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <utility>
-#include <vector>
 
 using namespace gpusched;
 using namespace testing_support;

@@ -1,13 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan checker on groups that tasks avoid, want near or spread.
 #include "plan_scenario.hpp"
-#include "support/catch.hpp"
-
-#include <gpusched/core/errors.hpp>
-#include <gpusched/verify/verify.hpp>
-
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace testing_support;

@@ -1,14 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The plan checker on every way to spoil a valid plan.
 #include "plan_scenario.hpp"
-#include "support/catch.hpp"
-
-#include <gpusched/core/errors.hpp>
-#include <gpusched/verify/verify.hpp>
-
-#include <functional>
-#include <string>
-#include <vector>
 
 using namespace gpusched;
 using namespace testing_support;

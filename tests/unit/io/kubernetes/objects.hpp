@@ -4,16 +4,8 @@
 
 #include "../reading_rows.hpp"
 
-#include <support/catch.hpp>
-
-#include <gpusched/io/kubernetes.hpp>
-#include <gpusched/model/cluster.hpp>
+#include <gpusched/io/io.hpp>
 #include <gpusched/model/feasibility.hpp>
-
-#include <algorithm>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace kubernetes_text {
 

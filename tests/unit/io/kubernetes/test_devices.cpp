@@ -2,8 +2,6 @@
 // GPUs, MIG instances, shared cards, cards of several vendors.
 #include "objects.hpp"
 
-#include <gpusched/core/gpu_mask.hpp>
-
 using namespace kubernetes_text;
 
 namespace {

@@ -1,15 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What kubectl printed for a cluster of 60 nodes with GPUs, where it is here: its README's figures are found again.
 #include "objects.hpp"
-
-#include <support/real_data.hpp>
-
-#include <gpusched/io/cluster_json.hpp>
+#include "support/real_data.hpp"
 
 #include <cstdio>
-#include <map>
-#include <memory>
-#include <set>
 
 using namespace kubernetes_text;
 
@@ -29,10 +23,7 @@ std::string unzipped(const std::string& path) {
 
 TEST_CASE("The dump of 60 nodes is read", "[io][kubernetes][data]") {
     const auto folder = testing_support::real_data("kubernetes-1.36");
-    if (!std::filesystem::exists(folder / "all.json.gz")) {
-        WARN("SKIPPED: no " << folder.string() << "; set GPUSCHED_DATA");
-        return;
-    }
+    if (!testing_support::is_here(folder / "all.json.gz")) return;
     const auto text = unzipped((folder / "all.json.gz").string());
     const auto reading = io::kubernetes_from_text(text, {}, "all.json");
     const auto& spec = reading.cluster;

@@ -1,15 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is given: Lists, single objects, YAML, folders, and input that is broken or odd.
 #include "objects.hpp"
-
-#include <support/real_data.hpp>
-
-#include <gpusched/core/errors.hpp>
-#include <gpusched/core/file.hpp>
-#include <gpusched/io/cluster_json.hpp>
-#include <gpusched/json/document.hpp>
-
-#include <filesystem>
+#include "support/real_data.hpp"
 
 using namespace kubernetes_text;
 
@@ -295,18 +287,6 @@ TEST_CASE("Managed fields of many megabytes do not matter", "[io][kubernetes]") 
     fields += "}}]";
     const auto reading = read({node("n0", {.metadata = fields}), pod("p", {.metadata = fields})});
     CHECK(reading.cluster.tasks.size() == 1);
-}
-
-TEST_CASE("Readers of snapshots name the import that reads Kubernetes objects", "[io][kubernetes]") {
-    const auto refused = [](const std::string& text, const std::string& words) {
-        CHECK_THROWS_MESSAGE(io::cluster_from_json(text, "c.json"), InvalidInput, words);
-    };
-    refused(list({node("n0")}),
-            "c.json 'gpusched.cluster' Kubernetes 'List' `gpusched import kubernetes` io::read_kubernetes "
-            "gs.io.read_kubernetes");
-    refused("# nodes\napiVersion: v1\nkind: List\n", "`gpusched import kubernetes`");
-    refused("x: 1", "c.json not JSON document");
-    refused("{}", "c.json 'format' missing");
 }
 
 TEST_CASE("A report as JSON", "[io][kubernetes]") {

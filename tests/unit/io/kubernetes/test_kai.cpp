@@ -2,10 +2,6 @@
 // Snapshots of KAI-Scheduler: what they say beyond objects of Kubernetes, and broken ones.
 #include "objects.hpp"
 
-#include <gpusched/core/file.hpp>
-#include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/kubernetes.hpp>
-
 using namespace kubernetes_text;
 
 namespace {
@@ -213,13 +209,4 @@ TEST_CASE("Texts that are no snapshot of KAI-Scheduler are refused", "[io][kai]"
     refused(list({node("n0")}), "Kubernetes 'List' `gpusched import kubernetes`");
     refused(snapshot({.nodes = {node("n0")}}), "examples -1", {.examples = -1});
     CHECK_NOTHROW(io::kai_snapshot_from_text(snapshot({.nodes = {node("n0")}}), {}, "t"));
-}
-
-TEST_CASE("Readers of snapshots name the import that reads KAI-Scheduler's", "[io][kai]") {
-    const auto kai = snapshot({.nodes = {node("n0")}});
-    CHECK_THROWS_MESSAGE(io::cluster_from_json(kai, "c"), InvalidInput, "`gpusched import kai`");
-    CHECK_THROWS_MESSAGE(io::cluster_from_json(std::string("PK\x03\x04") + "rest", "c"), InvalidInput,
-                         "zip `gpusched import kai`");
-    CHECK_THROWS_MESSAGE(io::kubernetes_from_text(kai), InvalidInput,
-                         "`gpusched import kai` io::read_kai_snapshot");
 }

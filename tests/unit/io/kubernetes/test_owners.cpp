@@ -4,8 +4,6 @@
 
 #include <gpusched/preemption/preempt.hpp>
 
-#include <map>
-
 using namespace kubernetes_text;
 
 namespace {

@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <support/catch.hpp>
+#include "support/catch.hpp"
 
 #include "io/kubernetes/pods.hpp"
-
-#include <cstdint>
-#include <optional>
-#include <string>
 
 using namespace gpusched::io::detail::kubernetes;
 

@@ -2,8 +2,6 @@
 // What pending pods wait for if they do not wait for room.
 #include "objects.hpp"
 
-#include <gpusched/io/cluster_json.hpp>
-
 using namespace kubernetes_text;
 
 namespace waiting_tests {

@@ -4,18 +4,8 @@
 
 #include "../reading_rows.hpp"
 
-#include <support/catch.hpp>
-
-#include <gpusched/core/file.hpp>
-#include <gpusched/io/cluster_json.hpp>
-#include <gpusched/io/slurm.hpp>
-#include <gpusched/model/cluster.hpp>
+#include <gpusched/io/io.hpp>
 #include <gpusched/model/feasibility.hpp>
-
-#include <algorithm>
-#include <string>
-#include <string_view>
-#include <vector>
 
 namespace slurm_text {
 

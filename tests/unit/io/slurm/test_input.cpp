@@ -137,16 +137,6 @@ TEST_CASE("Bytes that are not UTF-8 are shown, not kept", "[io][slurm]") {
     CHECK(reading.cluster.nodes[0].name == "n\\xff");
 }
 
-TEST_CASE("Readers of snapshots name the import that reads scontrol's output", "[io][slurm]") {
-    const auto refused = [](const std::string& file, const std::string& words) {
-        CHECK_THROWS_MESSAGE(io::cluster_from_json(sample(file), "c"), InvalidInput, words);
-    };
-    refused("nodes.txt",
-            "c 'gpusched.cluster' Slurm `gpusched import slurm` io::read_slurm gs.io.read_slurm");
-    refused("jobs.txt", "`gpusched import slurm`");
-    refused("cluster-v0.0.43.json", "JSON `gpusched import slurm`");
-}
-
 TEST_CASE("Files are read by name", "[io][slurm]") {
     const auto folder = std::string(GPUSCHED_TEST_DATA_DIR) + "/io/slurm/";
     const std::vector<std::string> paths{folder + "nodes.txt", folder + "jobs.txt"};

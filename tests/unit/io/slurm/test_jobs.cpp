@@ -4,9 +4,6 @@
 
 #include "io/slurm/eligibility.hpp"
 #include "io/slurm/values.hpp"
-#include <gpusched/io/anonymize.hpp>
-
-#include <optional>
 
 using namespace slurm_text;
 

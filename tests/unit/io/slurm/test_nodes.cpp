@@ -1,14 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nodes of Slurm: states, GPUs of several types and forms, what they say is taken, over-commitment.
 #include "records.hpp"
-
-#include <support/messages.hpp>
-#include <support/real_data.hpp>
-
-#include <gpusched/io/network_files.hpp>
-#include <gpusched/json/document.hpp>
-
-#include <filesystem>
+#include "support/real_data.hpp"
 
 using namespace slurm_text;
 
@@ -199,10 +192,7 @@ TEST_CASE("Positions in the network come from a topology", "[io][slurm]") {
 
 TEST_CASE("A topology of Slurm's own tests places all its nodes", "[io][slurm][data]") {
     const auto path = testing_support::real_data("slurm") / "testcase1" / "topology.conf";
-    if (!std::filesystem::exists(path)) {
-        WARN("SKIPPED: no " << path.string() << "; set GPUSCHED_DATA");
-        return;
-    }
+    if (!testing_support::is_here(path)) return;
     const auto topology = read_file(path.string());
     std::string nodes;
     for (const auto& of_network : io::slurm_topology_from_conf(topology).nodes)
