@@ -372,13 +372,13 @@ const Spoiler spoilers[] = {
          c.task(c.move().task).node_selector["spoiled"] = "";
          return true;
      },
-     "node_selector"},
+     "node selector"},
     {"a model that no node has",
      [](Case& c) {
          c.task(c.move().task).gpu_models = {"spoiled"};
          return true;
      },
-     "gpu_model"},
+     "GPU model"},
     {"memory that is taken",
      [](Case& c) {
          auto& m = c.move();
