@@ -309,9 +309,9 @@ const Spoiler spoilers[] = {
      },
      "taint: spoiled"},
     {"a label that no node has", [](Case& c) { c.task(c.move().task).node_selector["spoiled"] = ""; },
-     "node_selector"},
+     "node selector"},
     {"a model that no node has", [](Case& c) { c.task(c.move().task).gpu_models = {"spoiled"}; },
-     "gpu_model"},
+     "GPU model"},
     {"memory that is taken",
      [](Case& c) {
          auto& m = c.move();
