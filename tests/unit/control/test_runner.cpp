@@ -50,43 +50,28 @@ struct Log {
 }  // namespace
 
 TEST_CASE("the runner writes a line before it acts, the log replays, and leases end with it") {
-    auto o = test::control_options();
-    o.flags = variant_flags(Variant::guards);
-    BusySource source{o};
-    Recorder actuator;
-    StepClock clock;
-    Log log;
-    Runner runner(o, source, actuator, clock, log);
-    for (int k = 0; k < 5; ++k) runner.window();
-    REQUIRE(actuator.actions.size() == 1);
-    CHECK(actuator.actions[0].kind == ActionKind::throttle_io);
-    runner.release();
-    REQUIRE(actuator.actions.size() == 2);
-    CHECK(actuator.actions[1].kind == ActionKind::release_io);
-    runner.release();
-    CHECK(actuator.actions.size() == 2);
-    const auto replay = replay_audit(log.text, o);
-    CHECK(replay.first_difference == -1);
-    CHECK(replay.windows == 6);
-    CHECK(replay.actions == 2);
-}
-
-TEST_CASE("leases that outlive a disabled controller end with the program, and the log gives the reason") {
-    auto o = test::control_options();
-    o.flags = variant_flags(Variant::guards);
-    o.release_on_disable = false;
-    BusySource source{o};
-    Recorder actuator;
-    StepClock clock;
-    Log log;
-    Runner runner(o, source, actuator, clock, log);
-    for (int k = 0; k < 5; ++k) runner.window();
-    runner.release();
-    REQUIRE(actuator.actions.size() == 2);
-    CHECK(actuator.actions[1].kind == ActionKind::release_io);
-    const auto replay = replay_audit(log.text, o);
-    CHECK(replay.first_difference == -1);
-    CHECK(replay.actions == 2);
+    for (const bool outlive : {false, true}) {  // a disabled controller
+        auto o = test::control_options();
+        o.flags = variant_flags(Variant::guards);
+        o.release_on_disable = !outlive;
+        BusySource source{o};
+        Recorder actuator;
+        StepClock clock;
+        Log log;
+        Runner runner(o, source, actuator, clock, log);
+        for (int k = 0; k < 5; ++k) runner.window();
+        REQUIRE(actuator.actions.size() == 1);
+        CHECK(actuator.actions[0].kind == ActionKind::throttle_io);
+        runner.release();
+        REQUIRE(actuator.actions.size() == 2);
+        CHECK(actuator.actions[1].kind == ActionKind::release_io);
+        runner.release();
+        CHECK(actuator.actions.size() == 2);
+        const auto replay = replay_audit(log.text, o);
+        CHECK(replay.first_difference == -1);
+        CHECK(replay.windows == 6);
+        CHECK(replay.actions == 2);
+    }
 }
 
 TEST_CASE("how an action ended reaches the decision core with the next window, and people once") {
