@@ -54,7 +54,9 @@ StepParts decode_parts(const Worker& w, double sequences) {
 /// Seconds of a step that computes `prompts` prompts on each of `ranks` ranks.
 double prompt_seconds(const Worker& w, double prompts, double ranks) {
     return w
-        .parts({.prompt = prompts * w.input, .ranks = ranks, .context = w.input / 2,
+        .parts({.prompt = prompts * w.input,
+                .ranks = ranks,
+                .context = w.input / 2,
                 .sequences = prompts * ranks})
         .total();
 }
@@ -200,7 +202,8 @@ Prediction predict_with(const LanguageModel& m, std::string_view gpu_name, const
                precision = std::string(enum_name(load.precision));
     const bool old = is_old(load.engine, load.engine_version);
     const auto release = engine + (old ? "-old" : "");
-    const auto coefficients = coefficients_of({kind_of(m), engine, release, gpu.family, attention_of(m), precision});
+    const auto coefficients =
+        coefficients_of({kind_of(m), engine, release, gpu.family, attention_of(m), precision});
 
     Prediction result;
     result.error =
@@ -216,7 +219,8 @@ Prediction predict_with(const LanguageModel& m, std::string_view gpu_name, const
                     std::string(enum_name(attention_precision(m, load.precision))) + ", KV cache with " +
                     (load.precision == Precision::bf16 ? "2 bytes" : "1 byte") + " per number");
     if (load.precision != Precision::bf16 && peak_of(gpu, load.precision) == gpu.bf16)
-        notes.push_back("weights in " + precision + " are computed at the BF16 peak of " + known.names.front());
+        notes.push_back("weights in " + precision + " are computed at the BF16 peak of " +
+                        known.names.front());
     if (!known.measured)
         notes.push_back(known.names.front() + " was not measured: the coefficients are those of other GPUs");
     notes.push_back("no pipeline, because none was measured");
@@ -225,8 +229,8 @@ Prediction predict_with(const LanguageModel& m, std::string_view gpu_name, const
     std::vector<Worker> workers;
     for (const auto& [p, tokens, name] : roles) {
         const auto r = replica_of(m, gpu, p, load.precision);
-        const auto& worker = workers.emplace_back(
-            Worker{{m, gpu, coefficients, r}, double(load.input), double(load.output)});
+        const auto& worker =
+            workers.emplace_back(Worker{{m, gpu, coefficients, r}, double(load.input), double(load.output)});
         if (r.tensor > 1 && r.data > 1)
             notes.push_back(name + std::string(" has tensor and data parallel attention, which together "
                                                "were not measured"));
@@ -276,11 +280,11 @@ GPUSCHED_EXPORT Prediction predict(const LanguageModel& model, std::string_view 
     detail::check(problems, model, parallelism, {});
     collect(problems, [&] { static_cast<void>(detail::find_gpu(gpu)); });
     problems.throw_if_any();
-    auto result = detail::predict_with(
-        model, gpu, load, {{parallelism, double(load.input) + load.output, "the replica"}},
-        [&](const std::vector<detail::Worker>& workers, double memory) {
-            return detail::aggregated(workers[0], memory, load.concurrency);
-        });
+    auto result = detail::predict_with(model, gpu, load,
+                                       {{parallelism, double(load.input) + load.output, "the replica"}},
+                                       [&](const std::vector<detail::Worker>& workers, double memory) {
+                                           return detail::aggregated(workers[0], memory, load.concurrency);
+                                       });
     result.gpus = parallelism.tensor_parallel * parallelism.attention_data_parallel;
     return result;
 }

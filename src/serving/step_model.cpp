@@ -25,7 +25,7 @@ Precision attention_precision(const LanguageModel& m, Precision precision) {
 /// Seconds of a kernel that is bound by arithmetic or by memory, rounded if both take as long.
 static double roofline(double operations, double peak, double size, double bandwidth) {
     const double compute = operations / peak, memory = size / bandwidth;
-    return std::sqrt(compute * compute + memory * memory);  // seconds: std::hypot is slower and avoids nothing
+    return std::sqrt(compute * compute + memory * memory);  // of seconds no square overflows
 }
 
 /// Parameters per GPU of the projections of a softmax attention layer.
@@ -39,8 +39,7 @@ static double attention_parameters(const LanguageModel& m, double tensor) {
     const double every_gpu =
         hidden * (q_rank + kv_rank + rope + index_size + index_heads) + q_rank * index_heads * index_size;
     const double queries = q_rank > 0 ? q_rank : hidden;
-    return every_gpu +
-           heads / tensor * (queries * (nope + rope) + kv_rank * (nope + value) + value * hidden);
+    return every_gpu + heads / tensor * (queries * (nope + rope) + kv_rank * (nope + value) + value * hidden);
 }
 
 /// Parameters per GPU.
@@ -84,9 +83,9 @@ StepModel::StepModel(const LanguageModel& m, const StepGpu& g, const Coefficient
     const double linear_state = double(m.linear_value_heads) * m.linear_size * m.linear_size / r.tensor;
     state_ = 8 * linear_layers * linear_state;  // read and written in FP32
     decode_width_ = 2 * heads * (latent > 0 ? m.kv_lora_rank + latent : 2.0 * m.head_size) / r.tensor;
-    prefill_width_ =
-        2 * heads * (latent > 0 ? double(m.nope_size) + m.rope_size + m.value_size : 2.0 * m.head_size) /
-        r.tensor;
+    prefill_width_ = 2 * heads *
+                     (latent > 0 ? double(m.nope_size) + m.rope_size + m.value_size : 2.0 * m.head_size) /
+                     r.tensor;
     index_width_ = 2 * full_ * m.index_heads * m.index_size;
 
     // Norms, residuals and rotations read or write the hidden vector about 8 times a layer; activations enter
@@ -139,18 +138,17 @@ StepParts StepModel::layers(const StepWork& work) const {
     // A token meets top_k of the experts; a GPU reads those of its experts that at least one token meets.
     if (expert_layers_ > 0) {
         const double touched = experts_ / r_.expert * -std::expm1(tokens * missed_);
-        parts.experts = expert_layers_ * roofline(2 * expert_ * top_k_ * tokens / r_.expert,
-                                                  r_.expert_peak * c_.expert_compute,
-                                                  touched * expert_ * r_.expert_bytes,
-                                                  bandwidth_ * c_.expert_bandwidth);
+        parts.experts =
+            expert_layers_ * roofline(2 * expert_ * top_k_ * tokens / r_.expert,
+                                      r_.expert_peak * c_.expert_compute, touched * expert_ * r_.expert_bytes,
+                                      bandwidth_ * c_.expert_bandwidth);
     }
 
     // With an index, attention reads the best index_top_k tokens, after a pass over the index (in FP8).
     const double peak = bf16_ * c_.attention_compute;
     if (running > 0) {
         const double seen_tokens = seen(work.cached);
-        const double read =
-            seen_tokens * cache_entry_bytes_ + full_ * work.cached * index_size_ + state_;
+        const double read = seen_tokens * cache_entry_bytes_ + full_ * work.cached * index_size_ + state_;
         parts.decode = running * roofline(decode_width_ * seen_tokens + index_width_ * work.cached, peak,
                                           read, bandwidth_ * c_.cache_bandwidth);
     }
@@ -166,9 +164,8 @@ StepParts StepModel::layers(const StepWork& work) const {
 }
 
 double StepModel::sequences_in(double memory, double tokens) const {
-    const double each =
-        (full_ * tokens + window_layers_ * std::min(tokens, window_)) * cache_entry_bytes_ +
-        full_ * tokens * index_size_ + state_ / 2;
+    const double each = (full_ * tokens + window_layers_ * std::min(tokens, window_)) * cache_entry_bytes_ +
+                        full_ * tokens * index_size_ + state_ / 2;
     return (memory - weight_bytes_) / each * r_.data;
 }
 
@@ -187,8 +184,9 @@ Coefficients coefficients_of(const CoefficientKeys& of) {
     };
     auto result = base_coefficients();
     for (const auto& [coefficient, keys, factor] : coefficient_factors())
-        if (fits(keys.kind, of.kind) && fits(keys.engine, of.engine) && fits(keys.release, of.release) && fits(keys.family, of.family) &&
-            fits(keys.attention, of.attention) && fits(keys.precision, of.precision))
+        if (fits(keys.kind, of.kind) && fits(keys.engine, of.engine) && fits(keys.release, of.release) &&
+            fits(keys.family, of.family) && fits(keys.attention, of.attention) &&
+            fits(keys.precision, of.precision))
             result.*coefficient *= factor;
     return result;
 }

@@ -32,7 +32,7 @@ struct StepParts {
 
 /// The work of a step.
 ///
-/// On each of `ranks` ranks of data-parallel attention the step computes `prompt` new tokens of prompts, which
+/// On each of `ranks` ranks of data-parallel attention the step computes `prompt` new tokens of prompts. They
 /// attend to `context` tokens on average. For each of `sequences` sequences of the replica, which have
 /// `cached` tokens in the cache, it computes one token.
 struct StepWork {
@@ -69,8 +69,9 @@ class StepModel {
     Coefficients c_;
     Replica r_;
     double bandwidth_, bf16_;
-    double attention_, mlp_, expert_, head_;      ///< parameters per GPU; `mlp_` with shared experts
-    double expert_layers_, full_, window_layers_;  ///< layers with experts, with whole and with sliding context
+    double attention_, mlp_, expert_, head_;  ///< parameters per GPU; `mlp_` with shared experts
+    double expert_layers_;                    ///< layers with experts
+    double full_, window_layers_;             ///< layers that see the whole context, and a sliding window
     double window_, index_top_k_, index_size_;
     double missed_ = 0;  ///< logarithm of the probability that a token does not meet an expert
     double experts_, top_k_;

@@ -97,7 +97,8 @@ struct LanguageModel {
     int intermediate = 0;         ///< width of the MLP of a layer without experts, >= 1 if there is one
     int vocabulary = 0;           ///< tokens, >= 1
     double bytes_per_weight = 2;  ///< bytes per weight in memory, 0.1 .. 8
-    /// Bytes per number in the KV cache, 0.1 .. 8. Documents and Python: 1 if absent and `bytes_per_weight` < 1.5.
+    /// Bytes per number in the KV cache, 0.1 .. 8. In documents and Python 1 if absent with `bytes_per_weight`
+    /// below 1.5.
     double bytes_per_kv = 2;
 
     bool gated = false;         ///< whether queries have an output gate
@@ -127,8 +128,8 @@ struct LanguageModel {
     [[nodiscard]] double layer_parameters() const noexcept;
     /// Returns all weights: layers, input and output embedding (not tied), last norm.
     [[nodiscard]] double parameters() const noexcept;
-    /// Returns the bytes of the KV cache of one token in one layer, the mean over all layers. Caches of sliding
-    /// windows and states of linear attention do not grow with the context and are left out.
+    /// Returns the bytes of the KV cache of one token in one layer, the mean over all layers. Left out are
+    /// sliding windows and states of linear attention, which do not grow with the context.
     [[nodiscard]] double kv_bytes_per_layer() const noexcept;
 };
 template <class F>
@@ -178,8 +179,8 @@ void validate(const LanguageModel& model);
 [[nodiscard]] LanguageModel llama3_70b();  ///< 70,553,706,496 parameters
 [[nodiscard]] LanguageModel llama2_70b();  ///< 68,976,648,192 parameters
 
-/// Returns the models that a request can name without giving their dimensions: three of Llama 2 and 3, and those
-/// of the measurements behind `predict`.
+/// Returns the models that a request can name without giving their dimensions: three of Llama 2 and 3, and
+/// those of the measurements behind `predict`.
 [[nodiscard]] std::vector<LanguageModel> known_language_models();
 
 }  // namespace gpusched::serving
