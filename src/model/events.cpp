@@ -41,9 +41,12 @@ GPUSCHED_EXPORT void Cluster::publish_open_changes() {
             held += log_[order[i]].kind == Change::Kind::reserve ? 1 : -1;
         const auto task = handle(first.task);
         if (first.kind == Change::Kind::assign) {
-            // The first change of the task has its original place.
+            // The first change of the task has its original place, also in the order of the node's tasks.
             const auto node = node_of(first.task);
-            if (node == first.node && gpus_of(first.task) == first.gpus) continue;
+            if (node == first.node &&
+                (node == none<NodeId> || (gpus_of(first.task) == first.gpus &&
+                                          place_[index(first.task)].previous == first.previous)))
+                continue;
             if (node == none<NodeId>)
                 events_->publish({.kind = EventKind::unbound, .node = handle(first.node), .task = task});
             else

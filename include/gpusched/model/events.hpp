@@ -22,7 +22,7 @@ enum class EventKind : std::uint8_t {
     task_added,
     task_updated,
     task_removed,
-    bound,       ///< a task was placed on a node, or on other GPUs of it
+    bound,       ///< a task was placed on a node, on other GPUs of it, or again, now first of its tasks
     unbound,     ///< a task became pending
     reserved,    ///< resources were reserved for a second copy of a task
     unreserved,  ///< such a reservation was released

@@ -135,7 +135,6 @@ TEST_CASE("the index equals one rebuilt from scratch at every step, while nodes 
                         rng.shuffle(std::span(gpus));
                         gpus.resize(static_cast<std::size_t>(count));
                         if (count > 0 && !gpus_fit(state, task, node, mask_of(gpus))) continue;
-                        if (state.node_of(task) == node && state.gpus_of(task) == mask_of(gpus)) continue;
                         live.place(task, node, mask_of(gpus));
                         ++seen["places"];
                         break;
