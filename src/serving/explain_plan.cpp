@@ -299,7 +299,7 @@ RentalOutcome plan_rental_explained(const RentalInstance& instance, double slack
     if (BindingLimits(low).by_kind().empty()) {
         outcome.plan.status = milp::Status::failed;
         outcome.plan.message =
-            "the targets are met only with shorter times within the error bands of the estimates";
+            "the targets are met only with shorter times within the error bands of the estimates (error p10)";
     }
     return outcome;
 }

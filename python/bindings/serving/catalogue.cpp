@@ -78,6 +78,11 @@ void bind_records(py::module_& m) {
     auto model = bind_record<s::LanguageModel>(m, "LanguageModel");
     model.def_property_readonly("parameters", &s::LanguageModel::parameters,
                                 doc("serving::LanguageModel::parameters"));
+    model.attr("__repr__") =  // short, without the parts that most models lack
+        py::cpp_function(
+            repr_of_attributes({"name", "layers", "hidden", "heads", "kv_heads", "head_size", "intermediate",
+                                "vocabulary", "experts", "bytes_per_weight", "bytes_per_kv"}),
+            py::name("__repr__"), py::is_method(model));
     bind_record<s::Stage>(m, "Stage");
     bind_record<s::Deployment>(m, "Deployment");
     bind_record<s::ThroughputEstimate>(m, "ThroughputEstimate");
