@@ -156,6 +156,16 @@ TEST_CASE("what-if is private until commit, which publishes its net changes") {
     CHECK(log[3].kind == EventKind::bound);
     CHECK(log[3].from == b);
     CHECK(log[4].kind == EventKind::unreserved);
+    cluster.assign(y, b, 4);  // again where it is, as the first and only task
+    cluster.commit();
+    CHECK(log.version() == 4);
+    cluster.assign(x, b, 1);
+    cluster.commit();
+    cluster.assign(y, b, 4);  // now it is the first of two
+    cluster.commit();
+    REQUIRE(log.version() == 6);
+    CHECK(log[6].kind == EventKind::bound);
+    CHECK(log[6].task == cluster.handle(y));
 }
 
 TEST_CASE("a log keeps a window of its own cluster's events") {
