@@ -44,8 +44,8 @@ GPUSCHED_EXPORT void Cluster::publish_open_changes() {
             // The first change of the task has its original place, also in the order of the node's tasks.
             const auto node = node_of(first.task);
             if (node == first.node &&
-                (node == none<NodeId> || (gpus_of(first.task) == first.gpus &&
-                                          place_[index(first.task)].previous == first.previous)))
+                (node == none<NodeId> ||
+                 (gpus_of(first.task) == first.gpus && place_[index(first.task)].previous == first.previous)))
                 continue;
             if (node == none<NodeId>)
                 events_->publish({.kind = EventKind::unbound, .node = handle(first.node), .task = task});
