@@ -25,6 +25,7 @@ from .shared import (
     Problems,
     expanded_patterns,
     given,
+    is_slurm,
     refuse,
     require_writable,
     save,
@@ -214,6 +215,13 @@ def print_risks(cluster: Cluster, plan: Plan) -> None:
     for text in risk_texts(cluster, plan):
         say(text)
 
+    if is_slurm(cluster):
+        try:
+            io.plan_to_slurm_steps(plan, cluster)
+        except InvalidInput as error:
+            say("`export --to slurm` would refuse this plan:")
+            for problem in error.problems:
+                say(f"  - {problem}")
 
 def print_goal(plan: Plan) -> None:
     stats = plan.stats
