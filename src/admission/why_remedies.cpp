@@ -15,7 +15,7 @@ namespace gpusched::admission::detail {
 
 void Inquiry::add_remedy(RemedyKind kind, std::optional<std::int64_t> cost, std::string text,
                          const Cluster& changed, std::span<const Placement> places) {
-    why_.remedies.push_back({kind, cost, std::move(text) + earlier_in_queue(changed, places)});
+    why_.remedies.push_back({kind, cost, std::move(text) + earlier_in_queue(changed, places), {}});
 }
 
 std::string Inquiry::earlier_in_queue(const Cluster& changed, std::span<const Placement> places) {
@@ -178,6 +178,7 @@ void Inquiry::ask_for_nodes() {
     // The largest node of each GPU model, by GPUs, cores and memory, that no permanent constraint keeps from any pod.
     std::map<std::string, NodeId> templates;
     std::vector<Refusals> refusals;
+    why_.remedies.back().plan = made.plan;
     for (const auto& kind : kinds_) refusals.emplace_back(cluster_, kind.sample());
     for (const auto node : nodes_) {
         if (!std::all_of(refusals.begin(), refusals.end(),

@@ -180,7 +180,7 @@ class BlockerSearch {
         const Threads threads(plan_options_, context_);
         context_.executor = threads.executor();
         context_.progress = {};
-        const auto base = plan(cluster_);
+        auto base = plan(cluster_);
         result_.preset = options_.preset;
         base_nodes_ = counted(base.plan.vacated_nodes);
         result_.vacated_nodes = std::ssize(base_nodes_);
@@ -189,6 +189,7 @@ class BlockerSearch {
         find();
         find_gangs(base.plan.vacated_nodes);
         result_.found = std::ssize(found_);
+        result_.plan = std::move(base.plan);
 
         std::vector<Candidate> single(found_.size());
         std::map<std::vector<std::size_t>, Candidate> pairs;

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from pathlib import Path
 
 import gpusched as gs
@@ -54,17 +55,35 @@ def test_a_pod_that_is_being_deleted_leaves() -> None:
 @pytest.mark.parametrize(
     ("how", "allowed_down", "refused"), [("copy", 0, True), ("copy", 1, False), ("restart", 1, False)]
 )
-def test_a_drain_order_names_budgets_at_which_kubectl_drain_would_wait(
-    how: str, allowed_down: int, refused: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("command", "held", "freed"),
+    [
+        (["drain-order", "--nodes", "a,b", "--batch", "1"], "x, y", "a, b"),
+        (["blockers"], "[xy]", "[ab]"),
+        (["explain-move", "x", "b"], "x", "a"),
+        (["why", "pair"], "[xy]", "[ab]"),
+    ],
+)
+def test_plans_name_budgets_at_which_kubectl_drain_would_wait(
+    command: list[str],
+    held: str,
+    freed: str,
+    how: str,
+    allowed_down: int,
+    refused: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     tasks = [make_task(name, node=node, gpus=[0], how=how) for name, node in (("x", "a"), ("y", "b"))]
+    tasks += [make_task(name, gpu_count=8, job="pair") for name in ("big", "other")]
     budgets = [{"name": "ml/web", "tasks": ["x", "y"], "allowed_down": allowed_down}]
     path = str(tmp_path / "cluster.json")
     nodes = [make_node(name) for name in "abc"]
     gs.Cluster.from_json({**document(nodes, tasks, budgets=budgets), "version": 2}).to_json(path)
-    assert main(["drain-order", path, "--nodes", "a,b", "--batch", "1"]) == 0
-    said = "disruption budget ml/web allows no eviction of x, y: kubectl drain would wait for them"
-    assert (said in capsys.readouterr().out) == refused
+    assert main([command[0], path, *command[1:]]) == 0
+    said = f"disruption budget ml/web allows no eviction of {held}: kubectl drain would wait for (it|them)"
+    nodes_left = "" if command[0] == "why" else f", and the kubectl script would not free {freed}"
+    assert (re.search(said + nodes_left, capsys.readouterr().out) is not None) == refused
 
 
 def contains(text: str, *parts: str) -> bool:
