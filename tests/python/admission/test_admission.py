@@ -317,9 +317,10 @@ def test_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         task |= {"how": "restart", "preemptible": True}
     (tmp_path / "restarting.json").write_text(json.dumps(restarting))
     assert cli.main(["admit", str(tmp_path / "restarting.json"), "big", "--no-evictions"]) == 0
-    assert mentions(
-        capsys.readouterr().out, "moves without lost work"
-    )  # a restart loses it, and moves have no part
+    # A restart loses work, and moves have no part for it.
+    assert mentions(capsys.readouterr().out, "not counted: work lost by 3 restarted pods")
+    found = gs.why(gs.Cluster.from_json(restarting), "big")
+    assert "not counted: work lost by 3 restarted pods" in str(found)
     assert cli.main(["admit", str(snapshot), str(job), "--max-moves", "3", "--task-price-s", "1"]) == 0
     assert "tasks 3" in capsys.readouterr().out
     assert cli.main(["admit", str(snapshot), "big", "--no-moves"]) == 1
