@@ -279,6 +279,9 @@ class BlockerSearch {
             auto reason = kind == BlockerKind::gang_domain ? "its job must stay within one network domain"
                                                            : fixed_text(cluster_, task, fixed_by(kind));
             found_.push_back({kind, name, std::move(reason), {}, 0});
+        } else if (kind == BlockerKind::locked &&
+                   fixed_text(cluster_, task, FixedBy::locked) != found_[at->second].reason) {
+            found_[at->second].reason = enum_name(FixedBy::locked);  // for several reasons
         }
         auto& tasks = found_[at->second].tasks;
         if (tasks.empty() || tasks.back() != task) tasks.push_back(task);

@@ -135,7 +135,15 @@ static std::string name_protection(const Inventory& inv, TaskId task) {
 }
 
 std::string fixed_text(const Cluster& cluster, TaskId task, FixedBy by) {
+    const auto& inv = cluster.inventory();
     switch (by) {
+    case FixedBy::locked:
+        if (inv.terminating.contains(task)) return "being deleted";
+        if (const auto node = cluster.node_of(task);
+            node != none<NodeId> &&
+            gpusched::detail::is_not_ready(inv.node_classes[inv.nodes.node_class[index(node)]].taints))
+            return "bound to a node that is not ready";
+        return "locked";
     case FixedBy::standby:
         return "it lends its resources";
     case FixedBy::cpu_local:
@@ -143,7 +151,7 @@ std::string fixed_text(const Cluster& cluster, TaskId task, FixedBy by) {
     case FixedBy::no_controller:
         return "no controller would recreate it";
     case FixedBy::never_moves:
-        return name_protection(cluster.inventory(), task);
+        return name_protection(inv, task);
     case FixedBy::bound_to_node:
         return bound_by(cluster, task);
     case FixedBy::exempt_node:

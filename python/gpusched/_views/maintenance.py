@@ -29,7 +29,7 @@ KIND_TEXTS = {
     "no_controller": "{} never moves: {reason}",
     "never_moves": "{} never moves: {reason}",
     "bound_to_node": "{} can run only on its node: {reason}",
-    "locked": "{} is locked",
+    "locked": "{} is {reason}",
     "cpu_local": "{} is bound to its cores",
     "standby": "{} lends its resources",
     "core_members": "job {} needs its members",

@@ -127,6 +127,26 @@ def test_blockers(cluster: gs.Cluster) -> None:
     assert pickle.loads(pickle.dumps(found)) == found
 
 
+@pytest.mark.parametrize(
+    ("leaving", "unready", "says"),
+    [
+        (True, False, "being deleted"),
+        (False, True, "bound to a node that is not ready"),
+        (True, True, "being deleted"),
+        (False, False, "locked"),
+    ],
+)
+def test_locked_tasks_say_why(leaving: bool, unready: bool, says: str) -> None:
+    taints = [{"key": "node.kubernetes.io/not-ready", "value": "", "effect": "NoSchedule"}] * unready
+    nodes = [make_node("a", taints=taints), make_node("b")]
+    locked = make_task("t", node="a", gpus=[0], locked=True, **({"x-terminating": True} if leaving else {}))
+    cluster = gs.Cluster.from_json({**document(nodes, [locked]), "version": 2})
+    assert f"task 't' must stay ({says})" in str(gs.consolidation.explain_move(cluster, "t", "b"))
+    assert f"task 't' must stay ({says})" in str(gs.drain_order(cluster, nodes=["a"]))
+    if not unready:  # else the node is no node to free
+        assert f"t is {says}" in str(gs.blockers(cluster))
+
+
 def test_drain_order(cluster: gs.Cluster) -> None:
     order = gs.drain_order(cluster, batch=2)
     assert not order and [why.node for why in order.left] == ["a"]
