@@ -699,9 +699,16 @@ std::string move_text(const Cluster& cluster, const MoveExplanation& e, const Op
         "task " + gpusched::quoted(cluster.name(e.task)) + " " + fate_text(cluster, e, options, after_plan);
     if (e.fate == MoveFate::not_placed || e.fate == MoveFate::is_there || e.fate == MoveFate::task_stays)
         return text;
-    return text + "; the move adds " + std::to_string(e.weight) + " to the weight and " +
-           std::to_string(e.cost) + " to the cost, " + std::to_string(e.value_milli) +
-           " thousandths to the value at the price of " + std::to_string(options.price);
+    if (e.weight < 0)
+        return text + "; the move alone fills node " + gpusched::quoted(cluster.name(e.to_node)) +
+               ", which is empty otherwise";
+    if (e.weight == 0) {
+        const bool may_fill =
+            options.open_price || e.closed_by == ClosedBy::empty || e.closed_by == ClosedBy::emptied;
+        return text + "; the move alone frees no " + (may_fill ? "more than it fills" : "node");
+    }
+    return text + "; the move alone frees node " + gpusched::quoted(cluster.name(e.from_node)) +
+           (e.value_milli > 0 ? "" : ", which is not worth its price");
 }
 
 MoveExplanation explain_move(const Cluster& cluster, Cluster& after, const Scope& scope,

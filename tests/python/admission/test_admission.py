@@ -180,7 +180,7 @@ def test_a_plan_that_brings_pods_is_explained() -> None:
     task = next(task.name for task in after.tasks if task.node not in (None, home))
     told = str(c.explain_move(cluster, task, home, plan=plan))
     assert told.startswith(
-        f"task '{task}' cannot move to node '{home}' (too few idle GPUs); the move adds 0 to the weight"
+        f"task '{task}' cannot move to node '{home}' (too few idle GPUs); the move alone frees no node"
     )
     told = str(c.explain_move(cluster, "new-0", home, plan=plan))
     assert mentions(told, f"task 'new-0' does not run before the plan node '{home}'")
