@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -15,7 +16,7 @@ namespace gpusched::admission::detail {
 
 void Inquiry::add_remedy(RemedyKind kind, std::optional<std::int64_t> cost, std::string text,
                          const Cluster& changed, std::span<const Placement> places) {
-    why_.remedies.push_back({kind, cost, std::move(text) + earlier_in_queue(changed, places)});
+    why_.remedies.push_back({kind, cost, std::move(text) + earlier_in_queue(changed, places), {}});
 }
 
 std::string Inquiry::earlier_in_queue(const Cluster& changed, std::span<const Placement> places) {
@@ -138,10 +139,14 @@ void Inquiry::add_admission(RemedyKind kind, const Admission& made) {
     std::vector<std::string> moves, evictions;
     Cluster changed(cluster_);
     changed.commit();
-    bool restarts = false;
+    std::set<std::string> restarted;  // Slurm restarts whole jobs
+    const bool slurm = gpusched::detail::is_slurm(inv_);
     for (const auto& move : made.plan.moves) {
         const bool copied = inv_.tasks.how(move.task) == Mobility::copy;
-        restarts = restarts || !copied;
+        const auto job = inv_.tasks.job[index(move.task)];
+        if (!copied)
+            restarted.insert(slurm && job != none<JobId> ? inv_.job_names[index(job)]
+                                                         : cluster_.name(move.task));
         moves.push_back(cluster_.name(move.task) + " to " + cluster_.name(move.to) +
                         (copied ? "" : " (restarts)"));
         changed.remove(move.task);
@@ -165,12 +170,15 @@ void Inquiry::add_admission(RemedyKind kind, const Admission& made) {
     const auto seconds = [](std::int64_t cost) { return thousands((cost + 999) / 1000); };
     text += "; costs " + seconds(made.cost.total()) + " GPU-seconds";
     if (made.cost.lost_work > 0) text += ", " + seconds(made.cost.lost_work) + " of them lost work";
-    if (restarts) text += ", without the lost work of the restarts";
+    if (!restarted.empty())
+        text += "; not counted: work lost by " +
+                counted(std::ssize(restarted), "restarted " + (slurm ? "job" : task_));
     for (const auto& move : made.plan.moves) changed.assign(move.task, move.to, move.gpus);
     for (const auto& p : made.plan.placements)
         if (std::find(why_.pods.begin(), why_.pods.end(), p.task) == why_.pods.end())
             changed.assign(p.task, p.node, p.gpus);
     add_remedy(kind, made.cost.total(), std::move(text), changed, made.pods);
+    why_.remedies.back().plan = made.plan;
 }
 
 void Inquiry::ask_for_nodes() {

@@ -180,7 +180,7 @@ class BlockerSearch {
         const Threads threads(plan_options_, context_);
         context_.executor = threads.executor();
         context_.progress = {};
-        const auto base = plan(cluster_);
+        auto base = plan(cluster_);
         result_.preset = options_.preset;
         base_nodes_ = counted(base.plan.vacated_nodes);
         result_.vacated_nodes = std::ssize(base_nodes_);
@@ -189,6 +189,7 @@ class BlockerSearch {
         find();
         find_gangs(base.plan.vacated_nodes);
         result_.found = std::ssize(found_);
+        result_.plan = std::move(base.plan);
 
         std::vector<Candidate> single(found_.size());
         std::map<std::vector<std::size_t>, Candidate> pairs;
@@ -278,6 +279,9 @@ class BlockerSearch {
             auto reason = kind == BlockerKind::gang_domain ? "its job must stay within one network domain"
                                                            : fixed_text(cluster_, task, fixed_by(kind));
             found_.push_back({kind, name, std::move(reason), {}, 0});
+        } else if (kind == BlockerKind::locked &&
+                   fixed_text(cluster_, task, FixedBy::locked) != found_[at->second].reason) {
+            found_[at->second].reason = enum_name(FixedBy::locked);  // for several reasons
         }
         auto& tasks = found_[at->second].tasks;
         if (tasks.empty() || tasks.back() != task) tasks.push_back(task);

@@ -135,7 +135,15 @@ static std::string name_protection(const Inventory& inv, TaskId task) {
 }
 
 std::string fixed_text(const Cluster& cluster, TaskId task, FixedBy by) {
+    const auto& inv = cluster.inventory();
     switch (by) {
+    case FixedBy::locked:
+        if (inv.terminating.contains(task)) return "being deleted";
+        if (const auto node = cluster.node_of(task);
+            node != none<NodeId> &&
+            gpusched::detail::is_not_ready(inv.node_classes[inv.nodes.node_class[index(node)]].taints))
+            return "bound to a node that is not ready";
+        return "locked";
     case FixedBy::standby:
         return "it lends its resources";
     case FixedBy::cpu_local:
@@ -143,7 +151,7 @@ std::string fixed_text(const Cluster& cluster, TaskId task, FixedBy by) {
     case FixedBy::no_controller:
         return "no controller would recreate it";
     case FixedBy::never_moves:
-        return name_protection(cluster.inventory(), task);
+        return name_protection(inv, task);
     case FixedBy::bound_to_node:
         return bound_by(cluster, task);
     case FixedBy::exempt_node:
@@ -691,9 +699,16 @@ std::string move_text(const Cluster& cluster, const MoveExplanation& e, const Op
         "task " + gpusched::quoted(cluster.name(e.task)) + " " + fate_text(cluster, e, options, after_plan);
     if (e.fate == MoveFate::not_placed || e.fate == MoveFate::is_there || e.fate == MoveFate::task_stays)
         return text;
-    return text + "; the move adds " + std::to_string(e.weight) + " to the weight and " +
-           std::to_string(e.cost) + " to the cost, " + std::to_string(e.value_milli) +
-           " thousandths to the value at the price of " + std::to_string(options.price);
+    if (e.weight < 0)
+        return text + "; the move alone fills node " + gpusched::quoted(cluster.name(e.to_node)) +
+               ", which is empty otherwise";
+    if (e.weight == 0) {
+        const bool may_fill =
+            options.open_price || e.closed_by == ClosedBy::empty || e.closed_by == ClosedBy::emptied;
+        return text + "; the move alone frees no " + (may_fill ? "more than it fills" : "node");
+    }
+    return text + "; the move alone frees node " + gpusched::quoted(cluster.name(e.from_node)) +
+           (e.value_milli > 0 ? "" : ", which is not worth its price");
 }
 
 MoveExplanation explain_move(const Cluster& cluster, Cluster& after, const Scope& scope,

@@ -89,7 +89,8 @@ GPUSCHED_EXPORT std::string describe_waiting(const WaitingReason& reason) {
         case WaitingFor::gate:
             return "its scheduling gates are not removed yet";
         case WaitingFor::volume_claim:
-            return "a volume claim is not ready";
+            return reason.detail.starts_with("resource claim ") ? "a resource claim is not ready"
+                                                                : "a volume claim is not ready";
         case WaitingFor::quota:
             return "there is no quota for it yet";
         case WaitingFor::limit:

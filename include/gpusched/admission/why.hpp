@@ -7,6 +7,7 @@
 #include <gpusched/core/context.hpp>
 #include <gpusched/core/fields.hpp>
 #include <gpusched/model/cluster.hpp>
+#include <gpusched/model/plan.hpp>
 #include <gpusched/model/waiting.hpp>
 
 #include <cstdint>
@@ -108,6 +109,7 @@ struct Remedy {
     RemedyKind kind = RemedyKind::wait;
     std::optional<std::int64_t> cost{};  ///< thousandths of a GPU-second; absent = new nodes
     std::string text{};
+    std::optional<Plan> plan{};  ///< of moves and evictions, with the places of the pods
     bool operator==(const Remedy&) const = default;
 };
 

@@ -105,7 +105,8 @@ struct BlockerRanking {
         ranked;  ///< those that help: most weight first, then fewest tasks, then by name
     /// If no single blocker helps: those that hold the most nodes, ten at most.
     std::vector<FixedTasks> others;
-    std::int64_t vacated_nodes = 0;      ///< by the plan with all blockers
+    Plan plan;                           ///< the plan with all blockers
+    std::int64_t vacated_nodes = 0;      ///< by that plan
     std::int64_t vacated_gpus = 0;       ///< healthy GPUs of these nodes
     std::int64_t nodes_held = 0;         ///< occupied nodes with a task that cannot move
     std::int64_t gpus_held = 0;          ///< healthy GPUs of these nodes
@@ -123,6 +124,7 @@ template <class F>
 constexpr void visit_fields(std::type_identity<BlockerRanking>, F&& field) {
     field("ranked", &BlockerRanking::ranked);
     field("others", &BlockerRanking::others);
+    field("plan", &BlockerRanking::plan);
     field("vacated_nodes", &BlockerRanking::vacated_nodes);
     field("vacated_gpus", &BlockerRanking::vacated_gpus);
     field("nodes_held", &BlockerRanking::nodes_held);

@@ -41,12 +41,15 @@ struct NamedRemedy {
     std::optional<double> cost;
     /// The change in words, with the names of nodes and tasks.
     std::string text;
+    /// The plan of moves and evictions, with the places of the pods; None for other kinds.
+    std::optional<NamedPlan> plan;
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<NamedRemedy>, F&& field) {
     field("kind", &NamedRemedy::kind);
     field("cost", &NamedRemedy::cost);
     field("text", &NamedRemedy::text);
+    field("plan", &NamedRemedy::plan);
 }
 
 }  // namespace
@@ -54,8 +57,8 @@ constexpr void visit_fields(std::type_identity<NamedRemedy>, F&& field) {
 template <>
 struct Shown<admission::Remedy> {
     using type = NamedRemedy;
-    static type of(const Cluster&, const admission::Remedy& remedy) {
-        NamedRemedy out{remedy.kind, {}, remedy.text};
+    static type of(const Cluster& cluster, const admission::Remedy& remedy) {
+        NamedRemedy out{remedy.kind, {}, remedy.text, with_names(cluster, remedy.plan)};
         if (remedy.cost) out.cost = static_cast<double>(*remedy.cost) / 1000;
         return out;
     }

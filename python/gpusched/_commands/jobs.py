@@ -26,6 +26,7 @@ from .shared import (
     Problems,
     expanded_patterns,
     given,
+    is_slurm,
     matching,
     read_mapping,
     require_writable,
@@ -376,12 +377,14 @@ def admit(args: argparse.Namespace) -> int:
         say(str(made.plan.disturbs))
         print_risks(cluster, made.plan)
     report_broken_budgets(made.broken_budgets)
-    restarts = any(move.how == "restart" for move in made.plan.moves)
-    limits = {"moves": " without lost work"} if restarts else {}
-    parts = ", ".join(
-        f"{name} {value:,.0f}{limits.get(name, '')}" for name, value in made.cost_parts.items() if value
-    )
+    restarted = {move.task for move in made.plan.moves if move.how == "restart"}
+    word = cluster._words["task"]
+    if is_slurm(cluster):  # it restarts whole jobs
+        restarted, word = {cluster.tasks[name].job or name for name in restarted}, "job"
+    parts = ", ".join(f"{name} {value:,.0f}" for name, value in made.cost_parts.items() if value)
     bound = "no plan costs less" if made.proven else f"no plan costs less than {made.bound:,.0f}"
+    if restarted:
+        bound += f"; not counted: work lost by {counted(len(restarted), f'restarted {word}')}"
     say(f"cost {made.cost:,.0f} GPU-seconds" + (f" ({parts})" if parts else "") + f"; {bound}")
     save(args.output, made.plan)
     return OK

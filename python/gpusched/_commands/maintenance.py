@@ -39,7 +39,10 @@ def blockers(args: argparse.Namespace) -> int:
     cluster = Cluster.from_json(args.cluster)
     options = given(args, "consolidation.blockers")
     with expanded_patterns(cluster, options):
-        say(str(consolidation.blockers(cluster, progress=args.progress, **options)))
+        found = consolidation.blockers(cluster, progress=args.progress, **options)
+    say(str(found))
+    for text in refused_evictions(cluster, found.plan):
+        say(text)
     if "gpu_model" in options:
         print_not_counted(cluster, {"empty_nodes": 1, "gpu_model": options["gpu_model"]})
     return OK

@@ -25,6 +25,7 @@ from .shared import (
     Problems,
     expanded_patterns,
     given,
+    is_slurm,
     refuse,
     require_writable,
     save,
@@ -213,6 +214,13 @@ def print_plan(plan: Plan, cluster: Cluster) -> None:
 def print_risks(cluster: Cluster, plan: Plan) -> None:
     for text in risk_texts(cluster, plan):
         say(text)
+    if is_slurm(cluster):
+        try:
+            io.plan_to_slurm_steps(plan, cluster)
+        except InvalidInput as error:
+            say("`export --to slurm` would refuse this plan:")
+            for problem in error.problems:
+                say(f"  - {problem}")
 
 
 def print_goal(plan: Plan) -> None:
@@ -433,7 +441,18 @@ def explain_move(args: argparse.Namespace) -> int:
     options = given(args, "consolidation.explain_move")
     if "plan" in options:
         options["plan"] = Plan.from_json(options["plan"])
-    explain = functools.partial(consolidation.explain_move, cluster, args.task)
+
+    def explain(node: str, **options: Any) -> str:
+        found = consolidation.explain_move(cluster, args.task, node, **options)
+        texts = [str(found).rstrip()]
+        if found.fate == "possible":
+            ends = {"task": found.task, "from": found.from_node, "to": node, "gpus": [], "wave": 0}
+            move = {**ends, "how": cluster.tasks[found.task].how}
+            content = {"format": "gpusched.plan", "version": 2, "waves": 1, "moves": [move]}
+            freed = [found.from_node] if found.weight > 0 else []
+            texts += refused_evictions(cluster, Plan.from_json({**content, "vacated_nodes": freed}))
+        return "\n".join(texts)
+
     return say_each(args.node, cluster, options, explain)
 
 

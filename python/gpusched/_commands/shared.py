@@ -157,6 +157,10 @@ def matching(option: str, patterns: Sequence[str], names: Sequence[str], noun: s
     return list(matched)
 
 
+def is_slurm(cluster: Cluster) -> bool:
+    return cluster._words["owner"] == "job"
+
+
 def slurm_name(cluster: Cluster, name: str) -> str:
     """The job or task of the snapshot for a name that Slurm writes: its first pending task for an array, such
     as 20 or 20_[3-7%2], and its job for a component, such as 30+1. Other names stay.

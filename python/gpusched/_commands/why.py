@@ -8,6 +8,7 @@ import functools
 import shlex
 
 from .. import admission
+from .._views.risks import refused_evictions
 from ..model import Cluster
 from .arguments import Parser, library_option
 from .shared import NO_ROOM_NEEDED, OK, given, say, slurm_name
@@ -33,6 +34,9 @@ def why(args: argparse.Namespace) -> int:
     if name != args.name:
         say(f"{args.name} stands for {name} here")
     say(str(found))
+    plans = [remedy.plan for remedy in found.remedies if remedy.plan is not None]
+    for text in dict.fromkeys(text for plan in plans for text in refused_evictions(cluster, plan)):
+        say(text)
     alone = len(found.pods) == 1 or args.name not in found.pods  # `admit` does not ask for the gang of a pod
     if alone and args.on is None and any(remedy.kind in ("moves", "evictions") for remedy in found.remedies):
         command = shlex.join(["gpusched", "admit", args.cluster, args.name])

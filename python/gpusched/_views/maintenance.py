@@ -29,7 +29,7 @@ KIND_TEXTS = {
     "no_controller": "{} never moves: {reason}",
     "never_moves": "{} never moves: {reason}",
     "bound_to_node": "{} can run only on its node: {reason}",
-    "locked": "{} is locked",
+    "locked": "{} is {reason}",
     "cpu_local": "{} is bound to its cores",
     "standby": "{} lends its resources",
     "core_members": "job {} needs its members",
@@ -103,6 +103,8 @@ def blockers_text(ranking: consolidation.BlockerRanking) -> str:
         found.append("those that hold the most nodes:")
         most = [(blocker_text(blocker), blocker.nodes) for blocker in ranking.others]
         found.append(format_table(("blocker", "nodes held"), most))
+        if ranking.found > len(most):
+            found.append(f"and {ranking.found - len(most):,} more")
     if ranking.not_removable:
         found.append(
             f"{counted(ranking.not_removable, 'blocker')} cannot be removed: other tasks use what it lends"
@@ -115,12 +117,13 @@ def blockers_text(ranking: consolidation.BlockerRanking) -> str:
             f"{counted(ranking.gpus_without_all, 'GPU')}"
         )
     if not all_tried:
+        limit = f" (--max-plans {ranking.planned})" if complete else ""
         found.append(
-            f"planned without {ranking.planned:,} of {removable:,} blockers, those that alone hold most"
+            f"{ranking.planned:,} of {removable:,} blockers were tried{limit}, those that alone hold most"
         )
     elif ranking.pairs and ranking.pairs_planned < every_pair:
         found.append(
-            f"planned without {ranking.pairs_planned:,} of {every_pair:,} pairs, those that alone hold most"
+            f"{ranking.pairs_planned:,} of {every_pair:,} pairs were tried, those that alone hold most"
         )
     return "\n".join(found + stopped(ranking.stop_reason))
 

@@ -180,7 +180,7 @@ def test_a_plan_that_brings_pods_is_explained() -> None:
     task = next(task.name for task in after.tasks if task.node not in (None, home))
     told = str(c.explain_move(cluster, task, home, plan=plan))
     assert told.startswith(
-        f"task '{task}' cannot move to node '{home}' (too few idle GPUs); the move adds 0 to the weight"
+        f"task '{task}' cannot move to node '{home}' (too few idle GPUs); the move alone frees no node"
     )
     told = str(c.explain_move(cluster, "new-0", home, plan=plan))
     assert mentions(told, f"task 'new-0' does not run before the plan node '{home}'")
@@ -317,9 +317,10 @@ def test_console(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         task |= {"how": "restart", "preemptible": True}
     (tmp_path / "restarting.json").write_text(json.dumps(restarting))
     assert cli.main(["admit", str(tmp_path / "restarting.json"), "big", "--no-evictions"]) == 0
-    assert mentions(
-        capsys.readouterr().out, "moves without lost work"
-    )  # a restart loses it, and moves have no part
+    # A restart loses work, and moves have no part for it.
+    assert mentions(capsys.readouterr().out, "not counted: work lost by 3 restarted pods")
+    found = gs.why(gs.Cluster.from_json(restarting), "big")
+    assert "not counted: work lost by 3 restarted pods" in str(found)
     assert cli.main(["admit", str(snapshot), str(job), "--max-moves", "3", "--task-price-s", "1"]) == 0
     assert "tasks 3" in capsys.readouterr().out
     assert cli.main(["admit", str(snapshot), "big", "--no-moves"]) == 1

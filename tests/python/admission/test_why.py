@@ -80,12 +80,18 @@ def test_several_constraints_are_a_tuple_and_a_fit_is_none() -> None:
         ("gated", "gate", "approval"),
         ("gang", "gang_incomplete", "needs 2 members"),
         ("member", "gang_incomplete", ""),
+        ("claims", "volume_claim", "a resource claim is not ready: resource claim d/c does not exist"),
+        ("mounts", "volume_claim", "a volume claim is not ready: d/v does not exist"),
     ],
 )
 def test_jobs_that_do_not_wait_for_room(
     name: str, waits_for: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    cluster = gs.Cluster.from_json(fragmented())
+    document = fragmented()
+    for pod, missing in (("claims", "resource claim d/c"), ("mounts", "d/v")):
+        waiting = {"waits_for": "volume_claim", "detail": f"{missing} does not exist"}
+        document["tasks"].append(task(pod, 1, **{"x-waiting": waiting}))
+    cluster = gs.Cluster.from_json(document)
     found = gs.why(cluster, name)
     assert found.waiting_for == waits_for and found.binding == "waiting" and text in found.cause
     placed = gs.allocate(cluster, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 from pathlib import Path
 
 import gpusched as gs
@@ -54,17 +55,35 @@ def test_a_pod_that_is_being_deleted_leaves() -> None:
 @pytest.mark.parametrize(
     ("how", "allowed_down", "refused"), [("copy", 0, True), ("copy", 1, False), ("restart", 1, False)]
 )
-def test_a_drain_order_names_budgets_at_which_kubectl_drain_would_wait(
-    how: str, allowed_down: int, refused: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("command", "held", "freed"),
+    [
+        (["drain-order", "--nodes", "a,b", "--batch", "1"], "x, y", "a, b"),
+        (["blockers"], "[xy]", "[ab]"),
+        (["explain-move", "x", "b"], "x", "a"),
+        (["why", "pair"], "[xy]", "[ab]"),
+    ],
+)
+def test_plans_name_budgets_at_which_kubectl_drain_would_wait(
+    command: list[str],
+    held: str,
+    freed: str,
+    how: str,
+    allowed_down: int,
+    refused: bool,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     tasks = [make_task(name, node=node, gpus=[0], how=how) for name, node in (("x", "a"), ("y", "b"))]
+    tasks += [make_task(name, gpu_count=8, job="pair") for name in ("big", "other")]
     budgets = [{"name": "ml/web", "tasks": ["x", "y"], "allowed_down": allowed_down}]
     path = str(tmp_path / "cluster.json")
     nodes = [make_node(name) for name in "abc"]
     gs.Cluster.from_json({**document(nodes, tasks, budgets=budgets), "version": 2}).to_json(path)
-    assert main(["drain-order", path, "--nodes", "a,b", "--batch", "1"]) == 0
-    said = "disruption budget ml/web allows no eviction of x, y: kubectl drain would wait for them"
-    assert (said in capsys.readouterr().out) == refused
+    assert main([command[0], path, *command[1:]]) == 0
+    said = f"disruption budget ml/web allows no eviction of {held}: kubectl drain would wait for (it|them)"
+    nodes_left = "" if command[0] == "why" else f", and the kubectl script would not free {freed}"
+    assert (re.search(said + nodes_left, capsys.readouterr().out) is not None) == refused
 
 
 def contains(text: str, *parts: str) -> bool:
@@ -106,6 +125,41 @@ def test_blockers(cluster: gs.Cluster) -> None:
     assert found.to_pandas().freed.tolist() == [["a"], ["b"]]
     assert "a1 is locked" in found._repr_html_()
     assert pickle.loads(pickle.dumps(found)) == found
+
+
+def test_blockers_say_what_was_left_out() -> None:
+    def fixed(count: int, idle: int) -> gs.Cluster:
+        tasks = [make_task(f"t{i}", node=f"n{i}", gpus=[0], locked=True) for i in range(count)]
+        return gs.Cluster.from_json(document([make_node(f"n{i}") for i in range(count + idle)], tasks))
+
+    assert contains(str(gs.blockers(fixed(3, 0), max_plans=1)), "1 of 3 blockers were tried (--max-plans 1)")
+    assert "--max-plans" not in str(gs.blockers(fixed(3, 0)))
+    many = document(
+        [make_node(f"n{i}") for i in range(12)],
+        [make_task(f"t{i}", node=f"n{i}", gpu_count=8, gpus=list(range(8)), locked=True) for i in range(12)],
+    )
+    text = str(gs.blockers(gs.Cluster.from_json(many)))
+    assert contains(text, "12 blockers hold", "\nand 2 more")
+
+
+@pytest.mark.parametrize(
+    ("leaving", "unready", "says"),
+    [
+        (True, False, "being deleted"),
+        (False, True, "bound to a node that is not ready"),
+        (True, True, "being deleted"),
+        (False, False, "locked"),
+    ],
+)
+def test_locked_tasks_say_why(leaving: bool, unready: bool, says: str) -> None:
+    taints = [{"key": "node.kubernetes.io/not-ready", "value": "", "effect": "NoSchedule"}] * unready
+    nodes = [make_node("a", taints=taints), make_node("b")]
+    locked = make_task("t", node="a", gpus=[0], locked=True, **({"x-terminating": True} if leaving else {}))
+    cluster = gs.Cluster.from_json({**document(nodes, [locked]), "version": 2})
+    assert f"task 't' must stay ({says})" in str(gs.consolidation.explain_move(cluster, "t", "b"))
+    assert f"task 't' must stay ({says})" in str(gs.drain_order(cluster, nodes=["a"]))
+    if not unready:  # else the node is no node to free
+        assert f"t is {says}" in str(gs.blockers(cluster))
 
 
 def test_drain_order(cluster: gs.Cluster) -> None:

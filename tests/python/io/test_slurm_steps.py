@@ -346,6 +346,24 @@ def test_a_plan_that_slurm_cannot_carry_out_is_an_error(fields: dict[str, Any], 
     assert mentions(str(error.value), words)
 
 
+@pytest.mark.parametrize("parts", [1, 2])
+def test_the_console_says_that_slurm_would_refuse_a_plan(
+    parts: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def task(name: str, node: str, gpus: int, how: str) -> dict[str, Any]:
+        job = {"job": name.split("/")[0], "x-owner-kind": "Slurm job", "how": how}
+        return {"name": name, "cpu_milli": 0, "memory_mib": 0, "gpu_count": gpus, "node": node, **job}
+
+    tasks = [task("17/0", "n0", 2, "restart"), task("6/0", "n1", 4, "none")]
+    tasks += [task("17/1", "n2", 8, "restart")] * (parts - 1)
+    snapshot = str(tmp_path / "cluster.json")
+    gs.Cluster.from_json({**cluster().to_json(), "tasks": tasks}).to_json(snapshot)
+    assert cli.main(["consolidate", snapshot]) == 0
+    out = capsys.readouterr().out
+    assert "1 node with 8 GPUs vacated" in out and ("export --to slurm" in out) == (parts == 2)
+    assert (mentions(out, "job '17' 1 of its 2") and "--exempt n0,n2" in out) == (parts == 2)
+
+
 def test_the_console_exports_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document, snapshot, out = (str(tmp_path / name) for name in ("plan.json", "cluster.json", "plan.sh"))
     gs.Plan.from_json(plan()).to_json(document)

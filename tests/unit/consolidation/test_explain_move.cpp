@@ -23,8 +23,8 @@ TEST_CASE("explain_move names the obstacle of a move and its effect") {
     CHECK(there.cost == 3);
     CHECK(there.weight == 8);  // a is vacated
     CHECK(there.value_milli == 8000 - 1500);
-    CHECK_THAT(there.text,
-               Mentions("task 'x' could move node 'c' adds 8 weight 3 cost, 6500 value price 500"));
+    CHECK_THAT(there.text, Mentions("task 'x' could move node 'c'; the move alone frees node 'a'"));
+    CHECK_THAT(ask("x", "c", {.price = 5000}).text, Mentions("frees node 'a', which is not worth its price"));
     const auto crowded = ask("x", "b");
     CHECK(crowded.fate == MoveFate::obstacle);
     CHECK(crowded.obstacle == Obstacle::gpu);
@@ -43,6 +43,7 @@ TEST_CASE("explain_move names the obstacle of a move and its effect") {
     CHECK(opened.fate == MoveFate::node_closed);
     CHECK(opened.closed_by == con::ClosedBy::empty);
     CHECK(opened.weight == 0);  // one is vacated, one opened
+    CHECK_THAT(opened.text, Mentions("frees no more than it fills"));
     CHECK(ask("x", "c", {.exempt = {cluster.find_node("c")}}).closed_by == con::ClosedBy::exempt);
     CHECK(ask("x", "c", {.clear = std::vector{cluster.find_node("c")}}).closed_by == con::ClosedBy::to_clear);
     REQUIRE_THROWS_MESSAGE(con::explain_move(cluster, make_id<TaskId>(9), make_id<NodeId>(9)), InvalidInput,
