@@ -183,7 +183,7 @@ TEST_CASE("why names the cause that a change would remove") {
         n1.labels["slurm/partition.big"] = "";
         const auto found = why(Cluster::build(spec), "asks");
         CHECK(found.constraints == std::vector<std::string>{"node_affinity"});
-        CHECK_THAT(found.cause, Mentions("pass all but partition, features or excluded nodes, like") &&
+        CHECK_THAT(found.cause, Mentions("only the partition, features or excluded nodes forbid it, like") &&
                                     Mentions("does not satisfy feature 'b200'") && !Mentions("slurm/"));
     }
     SECTION("a cordoned node is no cause of its own if its return does not help") {
@@ -245,8 +245,8 @@ TEST_CASE("why names the cause that a change would remove") {
         const auto found = why(Cluster::build(spec), "asks");
         CHECK(found.cause_kind == Cause::impossible);
         CHECK(found.constraints == std::vector<std::string>{"gpu_model"});
-        CHECK_THAT(found.cause, Mentions("it may use none of the 2 nodes; 2 nodes pass all but GPU model no "
-                                         "node has 'other' models are 'M'"));
+        CHECK_THAT(found.cause, Mentions("it may use none of the 2 nodes; for 2 nodes only the GPU model "
+                                         "forbids it no node has 'other' models are 'M'"));
     }
     SECTION("possible next to a task that must stay") {
         asks.near.push_back({"cache"});
@@ -651,7 +651,7 @@ TEST_CASE("of what never changes why names only the fewest constraints without w
                   {{"pool", "a"}, {"zone", "row-d"}},
                   {},
                   {"node_selector"},
-                  "4 nodes pass all but node selector no node has the label 'zone=row-d'; its values are "
+                  "for 4 nodes only the node selector forbids it no node has the label 'zone=row-d'; its values are "
                   "'row-a', 'row-b'"},
              Case{"a key that no node has",
                   {{"fabric", "x"}},
@@ -667,8 +667,8 @@ TEST_CASE("of what never changes why names only the fewest constraints without w
                   {{"pool", "a"}},
                   {gpu_taint},
                   {"taint"},
-                  "3 nodes pass all but taint, like 'a1': it lacks a toleration for gpu=present:NoSchedule; "
-                  "if it tolerated every taint, 2 nodes could take it"},
+                  "for 3 nodes only the taint gpu=present:NoSchedule forbids it; if it tolerated every taint, "
+                  "2 have room now, such as 'a1'"},
          }) {
         INFO(what);
         ClusterSpec spec;
