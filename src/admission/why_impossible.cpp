@@ -276,16 +276,33 @@ bool Inquiry::say_impossible() {
     const auto nodes = counted(static_cast<std::int64_t>(pool.size()), "node");
     const auto* const set = emptied.smallest();
     if (emptied.fit == 0 && set != nullptr) {
+        for (const auto row : set->first) why_.constraints.push_back(emptied.refusals.name(row));
         auto closest = set->second.first;
-        if (set->first.size() == 1) closest = emptied.rows[set->first.front()].best;
+        bool near = false;
+        if (set->first.size() == 1) {
+            const auto row = set->first.front();
+            near = emptied.constraint(row) == Constraint::near;
+            if (const auto missing = gpusched::detail::missing_neighbours(cluster_, sample);
+                near && !missing.empty()) {
+                const auto room = as_it_is.rows[row].alone;
+                why_.cause = "impossible: " + missing;
+                if (room > 0)
+                    why_.cause +=
+                        "; " + counted(room, "node") + (room == 1 ? " has" : " have") + " room otherwise";
+                say_places();
+                return true;
+            }
+            closest = emptied.rows[row].best;
+            // The table names the best node of the cluster as it is.
+            if (const auto best = as_it_is.rows[row].best;
+                best != none<NodeId> && emptied.refusals.of(best) == set->first)
+                closest = best;
+        }
         why_.cause += (pool.size() == 1 ? "the only node that it may use would not hold "
                                         : "none of the " + nodes + " that it may use would hold ") +
                       (why_.pods.size() == 1 ? "it" : task_ + " " + gpusched::quoted(cluster_.name(sample))) +
                       (set->first.size() == 1 ? "; the closest is " : "; for example ") +
                       gpusched::quoted(cluster_.name(closest)) + ": ";
-        for (const auto row : set->first) why_.constraints.push_back(emptied.refusals.name(row));
-        const bool near =
-            set->first.size() == 1 && emptied.constraint(set->first.front()) == Constraint::near;
         why_.cause += near ? gpusched::detail::describe_lonely(cluster_, sample)
                            : emptied.describe(set->first, closest);
         say_places();

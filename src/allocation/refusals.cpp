@@ -334,6 +334,9 @@ GPUSCHED_EXPORT std::string Refusals::taints(Constraint constraint, NodeId node)
 
 GPUSCHED_EXPORT std::string Refusals::describe(std::size_t row, NodeId node) const {
     const auto of = [&](Obstacle obstacle) { return describe_obstacle(cluster_, task_, node, obstacle); };
+    std::string empty = ", even if empty";
+    for (const auto task : cluster_.tasks_on(node))
+        if (!inv_.tasks.daemon[index(task)]) empty.clear();
     const auto& [constraint, resource] = rows_[row];
     switch (constraint) {
     case Constraint::gpu_model:
@@ -360,22 +363,23 @@ GPUSCHED_EXPORT std::string Refusals::describe(std::size_t row, NodeId node) con
                       cluster_.gpu_count(node), " are healthy");
     }
     case Constraint::gpu:
-        return of(Obstacle::gpu);
+        return of(Obstacle::gpu) + empty;
     case Constraint::gpu_memory:
         return of(Obstacle::gpu_memory);
     case Constraint::hardware:
         return of(Obstacle::hardware);
     case Constraint::device:
-        return of(Obstacle::device);
+        return of(Obstacle::device) + empty;
     case Constraint::cpu:
-        return of(Obstacle::cpu);
+        return of(Obstacle::cpu) + empty;
     case Constraint::memory:
-        return of(Obstacle::memory);
+        return of(Obstacle::memory) + empty;
     case Constraint::pods:
         return "the node's number of pods is at its limit";
     case Constraint::resource:
         return gpusched::detail::describe_resource(inv_.resource_names[resource], amount(resource),
-                                                   cluster_.resource_free(node, resource));
+                                                   cluster_.resource_free(node, resource)) +
+               empty;
     case Constraint::port:
     case Constraint::volume_in_use:
     case Constraint::anti_affinity:

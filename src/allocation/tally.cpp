@@ -143,7 +143,8 @@ Tally::Unusable Tally::describe_unusable(std::span<const NodeId> nodes) const {
     if (nodes.size() == 1) return {of, "it may not use the node: " + describe(of, closest)};
     std::string names;
     for (const auto row : of) names += (names.empty() ? "" : " and ") + refusals.words(row);
-    const bool taint = constraint(first) == Constraint::taint && !gpusched::detail::is_slurm(cluster.inventory());
+    const bool taint =
+        constraint(first) == Constraint::taint && !gpusched::detail::is_slurm(cluster.inventory());
     const auto taints = taint && of.size() == 1 ? refusals.taints(Constraint::taint, closest) : std::string();
     const bool same = !taints.empty() && std::all_of(with.begin(), with.end(), [&](NodeId node) {
         return refusals.taints(Constraint::taint, node) == taints;
