@@ -96,7 +96,7 @@ class Inquiry {
     /// Tries all neighbours in their places, and for a single pod all except those on its node.
     [[nodiscard]] bool holds_next_to(Cluster& pool, std::span<const TaskId> stay);
     bool say_impossible();
-    /// Names the fewest constraints that never change without which a node would be left.
+    /// No node passes the constraints that never change.
     void say_permanent(const Tally& tally);
     /// Adds that some of the pods find a place all the same.
     void say_places();

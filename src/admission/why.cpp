@@ -275,8 +275,7 @@ void Inquiry::ask_as_it_is() {
                  : options_.on ? "it fits on this node as it is"
                                : "it fits as it is, on " + counted(nodes, "node");
     if (!find_note(inv_, why_.pods).empty()) return;  // `answer` adds it
-    why_.cause += std::string("; the scheduler should place ") + (all > 1 ? "them" : "it") +
-                  ". Not checked: requests that the snapshot lacks (see the report of the import)";
+    why_.cause += std::string("; the scheduler should place ") + (all > 1 ? "them" : "it");
 }
 
 bool Inquiry::fits(const Cluster& cluster, std::span<const TaskId> pods) {

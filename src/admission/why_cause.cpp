@@ -160,10 +160,22 @@ void Inquiry::say_rows(const Tally& tally, const Rows& rows) {
         nodes += set.second.nodes;
         if (like == nullptr || set.first.size() > like->first.size()) like = &set;
     }
+    std::int64_t idle = 0, most = 0;
+    const bool gpus = tally.constraint(rows.front()) == Constraint::gpu && why_.places == 0;
+    for (const auto node : best_nodes_)
+        if (const auto set = tally.refusals.of(node);
+            gpus && !set.empty() && std::includes(rows.begin(), rows.end(), set.begin(), set.end())) {
+            idle += tally.refusals.idle(node).milli;
+            most = std::max(most, tally.refusals.idle(node).most);
+        }
+    const auto have = idle == 0 ? std::string()
+                                : " and " + std::string(nodes == 1 ? "has " : "have ") + gpus_text(idle) +
+                                      " idle GPU" + (idle == whole_gpu_milli ? "" : "s") + ", at most " +
+                                      gpus_text(most) + " on one";
     why_.cause += (options_.on ? "refused by " + names
                                : names + " together: " + counted(nodes, "node") +
-                                     (nodes == 1 ? " passes" : " pass") + " every other constraint, like " +
-                                     gpusched::quoted(cluster_.name(like->second.first))) +
+                                     (nodes == 1 ? " passes" : " pass") + " every other constraint" + have +
+                                     ", like " + gpusched::quoted(cluster_.name(like->second.first))) +
                   "; " + tally.describe(like->first, like->second.first);
 }
 

@@ -255,48 +255,9 @@ bool Inquiry::holds_next_to(Cluster& pool, std::span<const TaskId> stay) {
 }
 
 void Inquiry::say_permanent(const Tally& tally) {
-    why_.cause = "impossible: the cluster has no nodes";
-    if (nodes_.empty()) return;
-    std::map<std::vector<std::uint32_t>, std::vector<NodeId>> sets;  // of constraints that never change
-    for (const auto node : nodes_) {
-        auto set = tally.refusals.of(node);
-        std::erase_if(set, [&](auto row) { return !allocation::is_permanent(tally.constraint(row)); });
-        sets[set].push_back(node);
-    }
-    // The smallest set. Of equally small ones, a taint is easiest to remove, and the GPU model hardest.
-    const auto& chosen = *std::min_element(sets.begin(), sets.end(), [&](const auto& a, const auto& b) {
-        const auto key = [&](const auto& set) {
-            const auto first = tally.constraint(set.first.front());
-            return std::tuple(set.first.size(), first == Constraint::gpu_model, first != Constraint::taint,
-                              -std::ssize(set.second));
-        };
-        return key(a) < key(b);
-    });
-    const auto& rows = chosen.first;
-    const auto& nodes = chosen.second;
-    const auto closest = *std::min_element(nodes.begin(), nodes.end(), [&](NodeId a, NodeId b) {
-        const auto key = [&](NodeId node) {
-            return std::pair(tally.refusals.missing(rows.front(), node), tally.refusals.of(node).size());
-        };
-        return key(a) < key(b);
-    });
-    std::string names;
-    for (const auto row : rows) {
-        why_.constraints.push_back(tally.refusals.name(row));
-        names += (names.empty() ? "" : " and ") + tally.refusals.words(row);
-    }
-    const auto text = tally.describe(rows, closest);
-    if (nodes_.size() == 1) {
-        why_.cause = "impossible: it may not use the node: " + text;
-        return;
-    }
-    why_.cause = "impossible: it may use none of the " + thousands(std::ssize(nodes_)) + " nodes; " +
-                 counted(std::ssize(nodes), "node") + (nodes.size() == 1 ? " passes" : " pass") +
-                 " all but " + names + ", like " + gpusched::quoted(cluster_.name(closest)) + ": " + text;
-    if (rows.size() == 1 && tally.rows[rows.front()].alone > 0)
-        why_.cause += (tally.constraint(rows.front()) == Constraint::taint ? "; if it tolerated every taint, "
-                                                                           : "; otherwise, ") +
-                      counted(tally.rows[rows.front()].alone, "node") + " could take it as it is";
+    const auto [rows, text] = tally.describe_unusable(nodes_);
+    for (const auto row : rows) why_.constraints.push_back(tally.refusals.name(row));
+    why_.cause = "impossible: " + text;
 }
 
 bool Inquiry::say_impossible() {
@@ -315,16 +276,33 @@ bool Inquiry::say_impossible() {
     const auto nodes = counted(static_cast<std::int64_t>(pool.size()), "node");
     const auto* const set = emptied.smallest();
     if (emptied.fit == 0 && set != nullptr) {
+        for (const auto row : set->first) why_.constraints.push_back(emptied.refusals.name(row));
         auto closest = set->second.first;
-        if (set->first.size() == 1) closest = emptied.rows[set->first.front()].best;
+        bool near = false;
+        if (set->first.size() == 1) {
+            const auto row = set->first.front();
+            near = emptied.constraint(row) == Constraint::near;
+            if (const auto missing = gpusched::detail::missing_neighbours(cluster_, sample);
+                near && !missing.empty()) {
+                const auto room = as_it_is.rows[row].alone;
+                why_.cause = "impossible: " + missing;
+                if (room > 0)
+                    why_.cause +=
+                        "; " + counted(room, "node") + (room == 1 ? " has" : " have") + " room otherwise";
+                say_places();
+                return true;
+            }
+            closest = emptied.rows[row].best;
+            // The table names the best node of the cluster as it is.
+            if (const auto best = as_it_is.rows[row].best;
+                best != none<NodeId> && emptied.refusals.of(best) == set->first)
+                closest = best;
+        }
         why_.cause += (pool.size() == 1 ? "the only node that it may use would not hold "
                                         : "none of the " + nodes + " that it may use would hold ") +
                       (why_.pods.size() == 1 ? "it" : task_ + " " + gpusched::quoted(cluster_.name(sample))) +
                       (set->first.size() == 1 ? "; the closest is " : "; for example ") +
                       gpusched::quoted(cluster_.name(closest)) + ": ";
-        for (const auto row : set->first) why_.constraints.push_back(emptied.refusals.name(row));
-        const bool near =
-            set->first.size() == 1 && emptied.constraint(set->first.front()) == Constraint::near;
         why_.cause += near ? gpusched::detail::describe_lonely(cluster_, sample)
                            : emptied.describe(set->first, closest);
         say_places();

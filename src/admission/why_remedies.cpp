@@ -100,9 +100,16 @@ void Inquiry::ask_to_uncordon() {
     if (cordoned.size() <= most_to_reduce)
         reduce(cordoned, [&](std::span<const NodeId> nodes) { return !ask_again(with(nodes)).empty(); });
     std::vector<std::string> names;
-    for (const auto node : cordoned) names.push_back(with_reason(node));
+    bool reasons = false;
+    for (const auto node : cordoned) {
+        const auto reason =
+            gpusched::detail::closed_reason(inv_, node, concat(" (", words_of(inv_).closed, ": "), ")");
+        reasons = reasons || !reason.empty();
+        names.push_back(cluster_.name(node) + reason);
+    }
     const auto changed = with(cordoned);
-    add_remedy(RemedyKind::uncordon, 0, concat(words_of(inv_).reopen, " ", listed(names)), changed,
+    add_remedy(RemedyKind::uncordon, 0,
+               concat(words_of(inv_).reopen, " ", listed(names), reasons ? " if that is fixed" : ""), changed,
                ask_again(changed));
 }
 

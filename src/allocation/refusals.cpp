@@ -322,10 +322,22 @@ GPUSCHED_EXPORT bool Refusals::has_any(std::size_t row, NodeId node) const {
            });
 }
 
+GPUSCHED_EXPORT std::string Refusals::taints(Constraint constraint, NodeId node) const {
+    const auto& tolerations = inv_.requirements[inv_.tasks.requirement[index(task_)]].tolerations;
+    std::string text;
+    for (const auto& taint : inv_.node_classes[inv_.nodes.node_class[index(node)]].taints)
+        if (detail::constraint_of(taint) == constraint && !Inventory::tolerates(tolerations, taint))
+            text += (text.empty() ? "" : ", ") + taint.key + (taint.value.empty() ? "" : "=") + taint.value +
+                    ":" + taint.effect;
+    return text;
+}
+
 GPUSCHED_EXPORT std::string Refusals::describe(std::size_t row, NodeId node) const {
     const auto of = [&](Obstacle obstacle) { return describe_obstacle(cluster_, task_, node, obstacle); };
+    std::string empty = ", even if empty";
+    for (const auto task : cluster_.tasks_on(node))
+        if (!inv_.tasks.daemon[index(task)]) empty.clear();
     const auto& [constraint, resource] = rows_[row];
-    const auto& node_class = inv_.node_classes[inv_.nodes.node_class[index(node)]];
     switch (constraint) {
     case Constraint::gpu_model:
         return of(Obstacle::gpu_model);
@@ -335,13 +347,7 @@ GPUSCHED_EXPORT std::string Refusals::describe(std::size_t row, NodeId node) con
         return of(Obstacle::node_affinity);
     case Constraint::taint:
     case Constraint::not_ready: {
-        std::string taints;
-        for (const auto& taint : node_class.taints)
-            if (detail::constraint_of(taint) == constraint &&
-                !Inventory::tolerates(inv_.requirements[inv_.tasks.requirement[index(task_)]].tolerations,
-                                      taint))
-                taints += (taints.empty() ? "" : ", ") + taint.key + (taint.value.empty() ? "" : "=") +
-                          taint.value + ":" + taint.effect;
+        const auto taints = this->taints(constraint, node);
         if (constraint == Constraint::taint) return "it lacks a toleration for " + taints;
         if (taints.empty() || gpusched::detail::is_slurm(inv_))
             return "the node is not ready" + gpusched::detail::closed_reason(inv_, node, ": ");
@@ -357,22 +363,23 @@ GPUSCHED_EXPORT std::string Refusals::describe(std::size_t row, NodeId node) con
                       cluster_.gpu_count(node), " are healthy");
     }
     case Constraint::gpu:
-        return of(Obstacle::gpu);
+        return of(Obstacle::gpu) + empty;
     case Constraint::gpu_memory:
         return of(Obstacle::gpu_memory);
     case Constraint::hardware:
         return of(Obstacle::hardware);
     case Constraint::device:
-        return of(Obstacle::device);
+        return of(Obstacle::device) + empty;
     case Constraint::cpu:
-        return of(Obstacle::cpu);
+        return of(Obstacle::cpu) + empty;
     case Constraint::memory:
-        return of(Obstacle::memory);
+        return of(Obstacle::memory) + empty;
     case Constraint::pods:
         return "the node's number of pods is at its limit";
     case Constraint::resource:
         return gpusched::detail::describe_resource(inv_.resource_names[resource], amount(resource),
-                                                   cluster_.resource_free(node, resource));
+                                                   cluster_.resource_free(node, resource)) +
+               empty;
     case Constraint::port:
     case Constraint::volume_in_use:
     case Constraint::anti_affinity:

@@ -2,6 +2,8 @@
 // Tally: counts refusals, and chooses the constraints to blame.
 #include "allocation/tally.hpp"
 
+#include "model/node_match.hpp"
+
 #include <gpusched/core/text.hpp>
 
 #include <algorithm>
@@ -109,6 +111,53 @@ std::string Tally::describe_pool() const {
                                      : concat("of the ", nodes, " nodes that it may use, the closest is ");
     return concat("; ", of_nodes, gpusched::quoted(cluster.name(like->second.first)), ": ",
                   describe(like->first, like->second.first));
+}
+
+Tally::Unusable Tally::describe_unusable(std::span<const NodeId> nodes) const {
+    if (nodes.empty()) return {{}, "the cluster has no nodes"};
+    std::map<std::vector<std::uint32_t>, std::vector<NodeId>> permanent;  // sets of constraints
+    for (const auto node : nodes) {
+        auto set = refusals.of(node);
+        std::erase_if(set, [&](auto row) { return !is_permanent(constraint(row)); });
+        permanent[set].push_back(node);
+    }
+    // The smallest set. Of equally small ones, a taint is easiest to remove, and the GPU model hardest.
+    const auto& [of, with] =
+        *std::min_element(permanent.begin(), permanent.end(), [&](const auto& a, const auto& b) {
+            const auto key = [&](const auto& set) {
+                const auto first = constraint(set.first.front());
+                return std::tuple(set.first.size(), first == Constraint::gpu_model,
+                                  first != Constraint::taint, -std::ssize(set.second));
+            };
+            return key(a) < key(b);
+        });
+    const auto first = of.front();
+    const auto room = of.size() == 1 ? rows[first].alone : 0;
+    const auto closest =
+        room > 0 ? rows[first].best : *std::min_element(with.begin(), with.end(), [&](NodeId a, NodeId b) {
+            const auto key = [&](NodeId node) {
+                return std::pair(refusals.missing(first, node), refusals.of(node).size());
+            };
+            return key(a) < key(b);
+        });
+    if (nodes.size() == 1) return {of, "it may not use the node: " + describe(of, closest)};
+    std::string names;
+    for (const auto row : of) names += (names.empty() ? "" : " and ") + refusals.words(row);
+    const bool taint =
+        constraint(first) == Constraint::taint && !gpusched::detail::is_slurm(cluster.inventory());
+    const auto taints = taint && of.size() == 1 ? refusals.taints(Constraint::taint, closest) : std::string();
+    const bool same = !taints.empty() && std::all_of(with.begin(), with.end(), [&](NodeId node) {
+        return refusals.taints(Constraint::taint, node) == taints;
+    });
+    const auto example = gpusched::quoted(cluster.name(closest));
+    auto text = concat("it may use none of the ", nodes.size(), " nodes; for ", with.size(),
+                       with.size() == 1 ? " node" : " nodes", " only the ", names, same ? " " + taints : "",
+                       of.size() > 1 || names.ends_with('s') ? " forbid it" : " forbids it",
+                       same ? std::string() : ", like " + example + ": " + describe(of, closest));
+    if (room > 0)
+        text += concat(taint ? "; if it tolerated every taint, " : "; otherwise, ", room,
+                       room == 1 ? " has room now: " : " have room now, such as ", example);
+    return {of, std::move(text)};
 }
 
 std::string Tally::describe(std::span<const std::uint32_t> of, NodeId node) const {

@@ -60,6 +60,13 @@ struct Tally {
     /// The number of nodes that only this row refuses, without those that have nothing of what it counts, and a clause
     /// with the verb. All nodes if none has any.
     [[nodiscard]] std::pair<std::int64_t, std::string> passing(std::size_t row) const;
+    struct Unusable {
+        std::vector<std::uint32_t> rows{};
+        std::string text{};
+    };
+    /// Names the fewest constraints that never change without which the task could use any of the nodes, and counts
+    /// the nodes with room for it then. For a task that can use none of them.
+    [[nodiscard]] Unusable describe_unusable(std::span<const NodeId> nodes) const;
     /// Describes why these rows refuse the node.
     [[nodiscard]] std::string describe(std::span<const std::uint32_t> of, NodeId node) const;
 

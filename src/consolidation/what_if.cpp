@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Changes a copy of the cluster and lets its pending jobs start in the order of the queue.
 #include "allocation/gang.hpp"
+#include "allocation/tally.hpp"
 #include "consolidation/checks.hpp"
 #include "model/node_match.hpp"
 #include "model/pod_room.hpp"
@@ -227,6 +228,25 @@ static bool must_fit(const Cluster& cluster, const QueuedJob& job) {
     return grouped && job.needed == job.pods.size();
 }
 
+/// Says why too many pods of the job can use no node, whatever runs there; empty if they are few enough.
+static std::string why_unusable(const Cluster& cluster, const QueuedJob& job) {
+    const auto& inv = cluster.inventory();
+    const std::vector<NodeId> nodes(cluster.nodes().begin(), cluster.nodes().end());
+    std::map<decltype(allocation::detail::shape_of(inv, TaskId{})), std::vector<TaskId>> of_shape;
+    for (const auto pod : job.pods) of_shape[allocation::detail::shape_of(inv, pod)].push_back(pod);
+    auto usable = job.pods.size();
+    auto sample = none<TaskId>;
+    for (const auto& [shape, pods] : of_shape) {
+        const allocation::Refusals refusals(cluster, pods.front());
+        if (std::any_of(nodes.begin(), nodes.end(), [&](NodeId node) { return refusals.in_pool(node); }))
+            continue;
+        usable -= pods.size();
+        if (sample == none<TaskId>) sample = pods.front();
+    }
+    if (usable >= job.needed) return {};
+    return allocation::detail::Tally(cluster, sample, nodes).describe_unusable(nodes).text;
+}
+
 /// Says why the emptied nodes cannot hold the job; empty if that is not proven.
 static std::string why_impossible(const Cluster& cluster, const Cluster& emptied, const QueuedJob& job,
                                   const Context& context) {
@@ -238,6 +258,7 @@ static std::string why_impossible(const Cluster& cluster, const Cluster& emptied
         const allocation::detail::Gang gang(copy, job.pods, options, nullptr);
         if (gang.packs(Obstacle::none) != allocation::detail::Packed::no) return {};
     }
+    if (const auto text = why_unusable(cluster, job); !text.empty()) return "impossible: " + text;
     return "impossible: " + allocation::allocate(emptied, job.pods, {}, context).reason;
 }
 

@@ -308,11 +308,11 @@ struct ObstacleText {
                     return !running || cluster.is_placed(other);
                 }))
                 continue;
-            return concat(
-                "no ", neighbours(set),
-                pending == none<TaskId>
-                    ? std::string(" exists")
-                    : concat(" runs yet; ", gpusched::quoted(cluster.name(pending)), " is pending"));
+            return concat("it must run next to a ", neighbours(set),
+                          pending == none<TaskId>
+                              ? std::string(", and none exists")
+                              : concat(", and none runs yet; ", gpusched::quoted(cluster.name(pending)),
+                                       " is pending"));
         }
         return {};
     }

@@ -85,6 +85,8 @@ class Refusals {
     [[nodiscard]] std::int64_t missing(std::size_t row, NodeId node) const;
     /// Whether the node has any of what a row counts, in use or not: GPUs, devices, a named resource.
     [[nodiscard]] bool has_any(std::size_t row, NodeId node) const;
+    /// The taints of the node that refuse the task for this constraint, such as `key=value:NoSchedule`.
+    [[nodiscard]] std::string taints(Constraint constraint, NodeId node) const;
     /// Describes a refusal with the required and the actual value.
     [[nodiscard]] std::string describe(std::size_t row, NodeId node) const;
     /// Thousandths of idle GPUs on the node, and the most on one GPU.

@@ -194,7 +194,7 @@ def test_answers_about_a_slurm_cluster_are_in_its_words(command, answers, capsys
     [
         ("why {c} 20 --on n5", "drained bad fan"),
         ("why {c} 20 --on n6", "not ready Not responding"),
-        ("why {c} 20", "resume n5 (bad fan"),
+        ("why {c} 20", "resume n5 (drained: bad fan) if that is fixed"),
         ("explain-move {c} 11/0 n5", "drained bad fan"),
         ("what-if {c} --uncordon n*", "n5 is drained: bad fan"),
         ("what-if {c} --uncordon x*", "matches no drained node"),

@@ -166,6 +166,29 @@ TEST_CASE("why names the cause that a change would remove") {
         CHECK_THAT(found.cause, Mentions("too few idle GPUs and too few free cores together: 2 nodes 'n0'"));
         CHECK_THAT(found.cause, Mentions("needs 8 0 of 8; needs 1 core 0 free"));
     }
+    SECTION("several constraints together, and some idle GPUs") {
+        asks.cpu_milli = 60'000;
+        for (const char* const name : {"n0", "n1"}) {
+            spec.tasks.push_back(running("on-" + std::string(name), name, first(5)));
+            spec.tasks.back().cpu_milli = 40'000;
+        }
+        CHECK_THAT(
+            why(Cluster::build(spec), "asks").cause,
+            Mentions("together: 2 nodes pass every other constraint and have 6 idle GPUs, at most 3 on "
+                     "one, like 'n0'"));
+    }
+    SECTION("nothing is missing") {
+        const auto cause = why(Cluster::build(spec), "asks").cause;
+        CHECK_THAT(cause, Mentions("fits as it is") && !Mentions("Not checked"));
+    }
+    SECTION(
+        "impossible: the closest node is the best of the table, and its figures are those of an empty node") {
+        asks.gpu_count = 9;
+        spec.tasks.push_back(running("on-n0", "n0", first(2)));
+        const auto found = why(Cluster::build(spec), "asks");
+        CHECK(row(found, "gpu").best_node == "n1");
+        CHECK_THAT(found.cause, Mentions("closest is 'n1': needs 9 has 8 of 8, even if empty"));
+    }
     SECTION("Slurm resumes drained nodes") {
         n1.schedulable = false;
         spec.tasks.push_back(running("half", "n0", first(4)));
@@ -183,7 +206,7 @@ TEST_CASE("why names the cause that a change would remove") {
         n1.labels["slurm/partition.big"] = "";
         const auto found = why(Cluster::build(spec), "asks");
         CHECK(found.constraints == std::vector<std::string>{"node_affinity"});
-        CHECK_THAT(found.cause, Mentions("pass all but partition, features or excluded nodes, like") &&
+        CHECK_THAT(found.cause, Mentions("only the partition, features or excluded nodes forbid it, like") &&
                                     Mentions("does not satisfy feature 'b200'") && !Mentions("slurm/"));
     }
     SECTION("a cordoned node is no cause of its own if its return does not help") {
@@ -237,7 +260,7 @@ TEST_CASE("why names the cause that a change would remove") {
         const auto found = why(Cluster::build(spec), "asks");
         CHECK(found.cause_kind == Cause::impossible);
         CHECK(found.impossible == true);
-        CHECK_THAT(found.cause, Mentions("needs 16 idle GPUs, has 8 of 8"));
+        CHECK_THAT(found.cause, Mentions("needs 16 idle GPUs, has 8 of 8, even if empty"));
         CHECK(found.remedies.empty());
     }
     SECTION("impossible: no node passes what never changes") {
@@ -245,8 +268,8 @@ TEST_CASE("why names the cause that a change would remove") {
         const auto found = why(Cluster::build(spec), "asks");
         CHECK(found.cause_kind == Cause::impossible);
         CHECK(found.constraints == std::vector<std::string>{"gpu_model"});
-        CHECK_THAT(found.cause, Mentions("it may use none of the 2 nodes; 2 nodes pass all but GPU model no "
-                                         "node has 'other' models are 'M'"));
+        CHECK_THAT(found.cause, Mentions("it may use none of the 2 nodes; for 2 nodes only the GPU model "
+                                         "forbids it no node has 'other' models are 'M'"));
     }
     SECTION("possible next to a task that must stay") {
         asks.near.push_back({"cache"});
@@ -374,7 +397,7 @@ TEST_CASE("why and what_if add the note of a pending task") {
     CHECK_THAT(fits.cause, Mentions("it fits as it is, on 1 node; Slurm plans to start it at noon") &&
                                !Mentions("the scheduler should place it"));
     CHECK_THAT(why(cluster, "large").cause,
-               Mentions("impossible has 8 of 8; Slurm plans to start it at noon"));
+               Mentions("impossible has 8 of 8, even if empty; Slurm plans to start it at noon"));
     const auto jobs = consolidation::what_if(cluster, {.consolidate = false}).jobs;
     for (const auto& job : jobs)
         CHECK((job.outcomes.front().reason.ends_with("Slurm plans to start it at noon")) ==
@@ -651,7 +674,8 @@ TEST_CASE("of what never changes why names only the fewest constraints without w
                   {{"pool", "a"}, {"zone", "row-d"}},
                   {},
                   {"node_selector"},
-                  "4 nodes pass all but node selector no node has the label 'zone=row-d'; its values are "
+                  "for 4 nodes only the node selector forbids it no node has the label 'zone=row-d'; its "
+                  "values are "
                   "'row-a', 'row-b'"},
              Case{"a key that no node has",
                   {{"fabric", "x"}},
@@ -663,12 +687,13 @@ TEST_CASE("of what never changes why names only the fewest constraints without w
                   {},
                   {"node_selector"},
                   "like 'a1': label 'zone' is 'row-a'; selects 'row-b'"},
-             Case{"a taint of all nodes that it selects",
-                  {{"pool", "a"}},
-                  {gpu_taint},
-                  {"taint"},
-                  "3 nodes pass all but taint, like 'a1': it lacks a toleration for gpu=present:NoSchedule; "
-                  "if it tolerated every taint, 2 nodes could take it"},
+             Case{
+                 "a taint of all nodes that it selects",
+                 {{"pool", "a"}},
+                 {gpu_taint},
+                 {"taint"},
+                 "for 3 nodes only the taint gpu=present:NoSchedule forbids it; if it tolerated every taint, "
+                 "2 have room now, such as 'a1'"},
          }) {
         INFO(what);
         ClusterSpec spec;
@@ -745,7 +770,7 @@ TEST_CASE("why names the tasks and nodes that decide") {
                  [&](TaskSpec& asks, ClusterSpec&) {
                      asks.near = {{.group = "d/app=none", .level = node_level}};
                  },
-                 "no pod with label 'app=none' in namespace d exists"},
+                 "it must run next to a pod with label 'app=none' in namespace d, and none exists"},
         }) {
         INFO(constraint);
         ClusterSpec spec;

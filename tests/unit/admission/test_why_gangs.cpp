@@ -248,7 +248,7 @@ TEST_CASE("of a gang why names the fewest constraints without which all could st
         const auto found = why(Cluster::build(spec), "gang");
         CHECK(found.impossible == false);
         CHECK(found.constraints == constraints);
-        CHECK_THAT(found.cause, !Mentions("at most"));
+        CHECK_THAT(found.cause, !Mentions("gives places to at most"));
     }
 }
 
@@ -333,9 +333,8 @@ TEST_CASE("a pod that must be near a pod that does not run yet is not impossible
     };
     for (const auto& [what, change, impossible, text] : {
              Case{"pending", [](TaskSpec&) {}, false,
-                  "pod affinity: 2 nodes pass every other constraint; the closest is 'n0': no task of group "
-                  "'db' "
-                  "runs yet; 'db-0' is pending"},
+                  "pod affinity: 2 nodes pass every other constraint; the closest is 'n0': it must run next "
+                  "to a task of group 'db', and none runs yet; 'db-0' is pending"},
              Case{"gated",
                   [](TaskSpec& db) {
                       db.waiting = {WaitingFor::gate, ""};
@@ -343,7 +342,8 @@ TEST_CASE("a pod that must be near a pod that does not run yet is not impossible
                   false, "'db-0' is pending"},
              Case{"too large", [](TaskSpec& db) { db.gpu_count = 9; }, true, "'db-0' is pending"},
              Case{"of another group", [](TaskSpec& db) { db.groups = {"other"}; }, true,
-                  "no task of group 'db' exists"},
+                  "impossible: it must run next to a task of group 'db', and none exists; 2 nodes have room "
+                  "otherwise"},
          }) {
         INFO(what);
         ClusterSpec spec;

@@ -453,6 +453,13 @@ TEST_CASE("what_if: the queue, added nodes and a consolidation") {
     CHECK_FALSE(now.jobs.at(2).outcomes.at(1).alone);
     CHECK_THAT(now.jobs.at(2).outcomes.at(1).reason, Mentions("impossible 'huge' needs 16 idle GPUs has 8"));
     CHECK_THAT(now.jobs.at(1).outcomes.at(0).reason, !Mentions("impossible"));
+    // Only nodes that have room now count as such.
+    for (auto& n : spec.nodes) n.taints = {{.key = "gpu", .value = "present", .effect = "NoSchedule"}};
+    spec.tasks.push_back(task("full", "a", {4, 5, 6, 7}));
+    const auto tainted = con::what_if(Cluster::build(spec), {.consolidate = false});
+    CHECK_THAT(tainted.jobs.at(0).outcomes.at(0).reason,
+               Mentions("impossible: for 4 nodes only the taint gpu=present:NoSchedule forbids it; if it "
+                        "tolerated every taint, 3 have room now, such as 'b'"));
 
     const auto more = con::what_if(
         cluster, {.add_nodes = {con::nodes_like(cluster, cluster.find_node("a"), 1)}, .consolidate = false});
