@@ -325,7 +325,7 @@ bool Inquiry::say_impossible() {
         for (const auto row : set->first) why_.constraints.push_back(emptied.refusals.name(row));
         const bool near =
             set->first.size() == 1 && emptied.constraint(set->first.front()) == Constraint::near;
-        why_.cause += near ? gpusched::detail::describe_lonely(cluster_, sample)
+        why_.cause += near ? gpusched::detail::describe_lonely(cluster_, sample, false)
                            : emptied.describe(set->first, closest);
         say_places();
         return true;

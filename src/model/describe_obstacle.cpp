@@ -433,8 +433,8 @@ GPUSCHED_EXPORT std::string detail::missing_neighbours(const Cluster& cluster, T
     return ObstacleText{cluster, task, {}}.no_neighbours(true);
 }
 
-std::string detail::describe_lonely(const Cluster& cluster, TaskId task) {
-    auto text = missing_neighbours(cluster, task);
+std::string detail::describe_lonely(const Cluster& cluster, TaskId task, bool running) {
+    auto text = ObstacleText{cluster, task, {}}.no_neighbours(running);
     return text.empty() ? "no node has room next to a required neighbour" : text;
 }
 
