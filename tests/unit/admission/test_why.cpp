@@ -414,6 +414,16 @@ TEST_CASE("Slurm requeues whole jobs, so no remedy moves a part of one") {
         const auto found = why(cluster, "asks");
         for (const auto one : {RemedyKind::moves, RemedyKind::evictions})
             CHECK(remedy(found, one).has_value() == (kind == one));
+        const auto* const rule = !joined.empty()
+                                     ? "heterogeneous jobs stay, because Slurm requeues whole jobs"
+                                 : !kind ? "jobs with several tasks do not move"
+                                         : "";
+        for (const auto& text :
+             {found.cause, admit(cluster, allocation::pending_pods(cluster, "asks")).reason}) {
+            CHECK_THAT(text, Mentions(rule));
+            CHECK((text.find("because Slurm requeues") == text.npos) == (*rule == '\0'));
+            CHECK_THAT(text, !Mentions("help (proven)"));
+        }
         if (kind == RemedyKind::evictions) {
             CHECK_THAT(remedy(found, *kind)->text, Mentions("evict 2 tasks: 7/0 7/1"));
             const auto made = admit(cluster, allocation::pending_pods(cluster, "asks"));
