@@ -371,14 +371,24 @@ TEST_CASE("why and what_if add the note of a pending task") {
     CHECK(Cluster::build(cluster.to_spec()).to_spec().tasks == cluster.to_spec().tasks);
     const auto fits = why(cluster, "small");
     CHECK(fits.fits);
-    CHECK_THAT(fits.cause, Mentions("it fits as it is, on 1 node; Slurm plans to start it at noon") &&
-                               !Mentions("the scheduler should place it"));
+    CHECK_THAT(
+        fits.cause,
+        Mentions(
+            "it fits as it is, on 1 node; the scheduler should place it; Slurm plans to start it at noon"));
     CHECK_THAT(why(cluster, "large").cause,
                Mentions("impossible has 8 of 8; Slurm plans to start it at noon"));
     const auto jobs = consolidation::what_if(cluster, {.consolidate = false}).jobs;
     for (const auto& job : jobs)
         CHECK((job.outcomes.front().reason.ends_with("Slurm plans to start it at noon")) ==
               (job.name == "large"));
+
+    for (const auto& [note, shown] : {std::pair(std::string(300, 'a'), std::string(200, 'a') + "..."),
+                                      std::pair(std::string("a\x1b[31m\r\n\0b", 10), std::string())}) {
+        spec.tasks[0].note = note;
+        const auto cause = why(Cluster::build(spec), "small").cause;
+        CHECK_THAT(cause, Mentions(shown) && !Mentions(std::string(201, 'a')));
+        CHECK(std::none_of(cause.begin(), cause.end(), [](char c) { return c >= 0 && c < ' '; }));
+    }
 }
 
 TEST_CASE("Slurm requeues whole jobs, so no remedy moves a part of one") {
