@@ -105,6 +105,8 @@ Why Inquiry::answer(std::string_view name) {
         why_.cause = concat("for one of its ", one_of_, " ", task_, "s, ",
                             gpusched::quoted(cluster_.name(why_.pods.front())), ": ", why_.cause);
     if (const auto note = find_note(inv_, why_.pods); !note.empty()) why_.cause += "; " + note;
+    if (should_start_)
+        why_.cause += ". Not checked: requests that the snapshot lacks (see the report of the import)";
     why_.stop_reason = budget_.reason();
     return std::move(why_);
 }
@@ -274,9 +276,9 @@ void Inquiry::ask_as_it_is() {
     why_.cause = all > 1       ? "all " + thousands(all) + " " + task_ + "s find a place as it is"
                  : options_.on ? "it fits on this node as it is"
                                : "it fits as it is, on " + counted(nodes, "node");
-    if (!find_note(inv_, why_.pods).empty()) return;  // `answer` adds it
-    why_.cause += std::string("; the scheduler should place ") + (all > 1 ? "them" : "it") +
-                  ". Not checked: requests that the snapshot lacks (see the report of the import)";
+    // One node says nothing about the others of a gang.
+    should_start_ = one_of_ == 0 && !(options_.on && gang_of(why_.pods.front()).size() > 1);
+    if (should_start_) why_.cause += std::string("; the scheduler should place ") + (all > 1 ? "them" : "it");
 }
 
 bool Inquiry::fits(const Cluster& cluster, std::span<const TaskId> pods) {

@@ -358,8 +358,11 @@ TEST_CASE("why answers for one node") {
         CHECK(of_gang.fits == fits);
         CHECK(of_gang.impossible.value_or(false) == false);
         CHECK(of_gang.pods == std::vector{gang.find_task("g1")});
-        CHECK_THAT(of_gang.cause, Mentions(text));
+        CHECK_THAT(of_gang.cause, Mentions(text) && !Mentions("scheduler"));
     }
+    CHECK_THAT(why(gang, "g1", {.on = gang.find_node("n0")}).cause,
+               Mentions("it fits on this node") && !Mentions("scheduler"));
+    CHECK_THAT(free.cause, Mentions("the scheduler should place it"));
 }
 
 TEST_CASE("why and what_if add the note of a pending task") {
