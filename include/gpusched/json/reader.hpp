@@ -276,10 +276,10 @@ class Reader {
     /// Whether a field can hold a value of this kind. Extensions of other programs can have the same key.
     template <class T>
     static constexpr bool takes(const T&, Kind kind) {
-        using Value = gpusched::json::detail::InlinedPart<T>;
-        return kind == (std::is_same_v<Value, std::string> ? Kind::string
-                        : std::is_same_v<Value, bool>      ? Kind::boolean
-                                                           : Kind::object);
+        using Held = gpusched::json::detail::InlinedPart<T>;
+        return kind == (std::is_same_v<Held, std::string> ? Kind::string
+                        : std::is_same_v<Held, bool>      ? Kind::boolean
+                                                          : Kind::object);
     }
     template <class T>
     struct Entry {
