@@ -450,16 +450,43 @@ static void try_with_less(std::span<const Means> means, bool opens, const Cluste
     }
 }
 
-/// Slurm requeues whole jobs: no task moves without the others of its job.
-static void keep_jobs_whole(const Cluster& cluster, consolidation::Scope& scope) {
-    const auto& inv = cluster.inventory();
-    std::map<JobId, int> running;
+/// The running tasks of jobs that run several. Slurm requeues whole jobs: none moves without the others of its job.
+static std::vector<TaskId> parts_of_jobs(const Cluster& cluster) {
+    std::map<JobId, std::vector<TaskId>> running;
     for (const auto task : cluster.tasks())
-        if (cluster.is_placed(task)) ++running[inv.tasks.job[index(task)]];
-    for (const auto task : cluster.tasks()) {
-        const auto job = inv.tasks.job[index(task)];
-        if (job != none<JobId> && running[job] > 1) scope.movable[index(task)] = 0;
-    }
+        if (const auto job = cluster.inventory().tasks.job[index(task)];
+            job != none<JobId> && cluster.is_placed(task))
+            running[job].push_back(task);
+    std::vector<TaskId> parts;
+    for (const auto& [job, tasks] : running)
+        if (tasks.size() > 1) parts.insert(parts.end(), tasks.begin(), tasks.end());
+    return parts;
+}
+
+/// Whether it runs and is a component of a heterogeneous job, which the export for Slurm does not requeue.
+static bool is_component(const Cluster& cluster, TaskId task) {
+    return cluster.is_placed(task) && cluster.name(task).find('+') != std::string::npos;
+}
+
+std::string rule_of_slurm(const Cluster& cluster, std::span<const TaskId> pods) {
+    const auto& inv = cluster.inventory();
+    if (!gpusched::detail::is_slurm(inv)) return {};
+    const auto evicts = [&](TaskId task) {
+        return inv.tasks.preemptible[index(task)] && std::all_of(pods.begin(), pods.end(), [&](TaskId pod) {
+                   return inv.tasks.priority[index(task)] < inv.tasks.priority[index(pod)];
+               });
+    };
+    const auto tasks = cluster.tasks();
+    const bool keeps = std::any_of(tasks.begin(), tasks.end(), [&](TaskId task) {
+        return is_component(cluster, task) && (cluster.is_movable(task) || evicts(task));
+    });
+    const auto parts = parts_of_jobs(cluster);
+    const bool holds = std::any_of(parts.begin(), parts.end(), [&](TaskId task) {
+        return !is_component(cluster, task) && cluster.is_movable(task);
+    });
+    if (!keeps && !holds) return {};
+    return concat(holds ? "jobs with several tasks do not move" : "", holds && keeps ? " and " : "",
+                  keeps ? "heterogeneous jobs stay" : "", ", because Slurm requeues whole jobs");
 }
 
 /// `admit` for valid options.
@@ -522,7 +549,8 @@ static Admission admit_by(std::span<const Means> means, bool opens, const Cluste
     movable.exempt = options.exempt;
     if (opens) movable.open_price = 0;
     auto scope = consolidation::make_scope(cluster, movable);
-    if (gpusched::detail::is_slurm(cluster.inventory())) keep_jobs_whole(cluster, scope);
+    if (gpusched::detail::is_slurm(cluster.inventory()))
+        for (const auto task : parts_of_jobs(cluster)) scope.movable[index(task)] = 0;
     preemption::detail::GangTable gangs;
     gangs.read(cluster);
     const PriceTable prices(cluster, pods, options, scope, gangs);
@@ -583,6 +611,8 @@ static Admission admit_by(std::span<const Means> means, bool opens, const Cluste
             other.stats.sets_checked += made.stats.sets_checked;
             return other;
         }
+        if (made.obstacle >= Obstacle::cpu)  // not of constraints that never change
+            if (const auto rule = rule_of_slurm(cluster, pods); !rule.empty()) made.reason += "; " + rule;
         const auto is_limited = given.max_moves || given.max_evictions || given.max_cost_s ||
                                 !given.standby || given.limits.max_disrupted ||
                                 given.limits.max_moves_per_wave || given.limits.max_moves_per_node ||
@@ -604,9 +634,8 @@ GPUSCHED_EXPORT Admission admit(const Cluster& cluster, std::span<const TaskId> 
     if (!gpusched::detail::is_slurm(cluster.inventory()))
         return detail::admit_by(detail::all_means, false, cluster, pods, options, context);
     auto without = options;
-    for (const auto task : cluster.tasks())  // the export for Slurm does not requeue heterogeneous jobs
-        if (cluster.is_placed(task) && cluster.name(task).find('+') != std::string::npos)
-            without.spare.push_back(task);
+    for (const auto task : cluster.tasks())
+        if (detail::is_component(cluster, task)) without.spare.push_back(task);
     return detail::admit_by(detail::all_means, false, cluster, pods, without, context);
 }
 

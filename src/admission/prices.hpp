@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace gpusched::admission::detail {
@@ -30,6 +31,10 @@ inline std::int64_t sum(std::int64_t a, std::int64_t b) noexcept { return std::m
 
 /// The size of a task for its costs, in thousandths of a GPU.
 [[nodiscard]] std::int64_t size_milli(const Cluster& cluster, TaskId task) noexcept;
+
+/// Returns the rule for Slurm that keeps running tasks in place, which could otherwise move or be evicted for these
+/// pods; empty if it keeps none.
+[[nodiscard]] std::string rule_of_slurm(const Cluster& cluster, std::span<const TaskId> pods);
 
 /// The prices of displacing tasks, by TaskId, in thousandths of a GPU-second; `never` = not by this means.
 /// Evicting a gang costs the prices of its other members in addition, and exceeded budgets have their own

@@ -274,8 +274,9 @@ void Inquiry::ask_as_it_is() {
     why_.cause = all > 1       ? "all " + thousands(all) + " " + task_ + "s find a place as it is"
                  : options_.on ? "it fits on this node as it is"
                                : "it fits as it is, on " + counted(nodes, "node");
-    if (!find_note(inv_, why_.pods).empty()) return;  // `answer` adds it
-    why_.cause += std::string("; the scheduler should place ") + (all > 1 ? "them" : "it");
+    // One node says nothing about the others of a gang.
+    if (one_of_ == 0 && !(options_.on && gang_of(why_.pods.front()).size() > 1))
+        why_.cause += std::string("; the scheduler should place ") + (all > 1 ? "them" : "it");
 }
 
 bool Inquiry::fits(const Cluster& cluster, std::span<const TaskId> pods) {

@@ -282,7 +282,7 @@ bool Inquiry::say_impossible() {
         if (set->first.size() == 1) {
             const auto row = set->first.front();
             near = emptied.constraint(row) == Constraint::near;
-            if (const auto missing = gpusched::detail::missing_neighbours(cluster_, sample);
+            if (const auto missing = gpusched::detail::missing_neighbours(cluster_, sample, false);
                 near && !missing.empty()) {
                 const auto room = as_it_is.rows[row].alone;
                 why_.cause = "impossible: " + missing;
@@ -303,7 +303,7 @@ bool Inquiry::say_impossible() {
                       (why_.pods.size() == 1 ? "it" : task_ + " " + gpusched::quoted(cluster_.name(sample))) +
                       (set->first.size() == 1 ? "; the closest is " : "; for example ") +
                       gpusched::quoted(cluster_.name(closest)) + ": ";
-        why_.cause += near ? gpusched::detail::describe_lonely(cluster_, sample)
+        why_.cause += near ? gpusched::detail::describe_lonely(cluster_, sample, false)
                            : emptied.describe(set->first, closest);
         say_places();
         return true;

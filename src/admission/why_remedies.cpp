@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Inquiry: changes after which all pods find a place.
 #include "admission/inquiry.hpp"
+#include "admission/prices.hpp"
 #include "model/node_match.hpp"
 
 #include <gpusched/consolidation/what_if.hpp>
@@ -130,7 +131,12 @@ void Inquiry::ask_admit() {
     };
     const auto made = ask();
     if (!made.admitted) {
-        if (made.proven) why_.cause += "; no moves or evictions help (proven)";
+        const auto rule = rule_of_slurm(cluster_, why_.pods);
+        if (made.proven)
+            why_.cause +=
+                "; no moves or evictions help (proven" + (rule.empty() ? ")" : ", given that " + rule + ")");
+        else if (!rule.empty())
+            why_.cause += "; " + rule;
         return;
     }
     if (!made.plan.evictions.empty()) {

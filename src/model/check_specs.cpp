@@ -173,7 +173,6 @@ void SpecChecks::task(const TaskSpec& task, std::size_t number) const {
         check_fields(problems_, *task.waiting, owner);
         no_nul(owner, "waiting", task.waiting->detail);
     }
-    no_nul(owner, "note", task.note);
     check_fields(problems_, task, owner);
     if (task.gpu_share_milli < whole_gpu_milli && task.gpu_count != 1)
         problems_.add(concat(owner, ": gpu_share_milli is ", task.gpu_share_milli,

@@ -429,12 +429,12 @@ GPUSCHED_EXPORT std::string describe_level(const Inventory& inv, Level level) {
     return concat("domain of network level ", level, like);
 }
 
-GPUSCHED_EXPORT std::string detail::missing_neighbours(const Cluster& cluster, TaskId task) {
-    return ObstacleText{cluster, task, {}}.no_neighbours(true);
+GPUSCHED_EXPORT std::string detail::missing_neighbours(const Cluster& cluster, TaskId task, bool running) {
+    return ObstacleText{cluster, task, {}}.no_neighbours(running);
 }
 
-std::string detail::describe_lonely(const Cluster& cluster, TaskId task) {
-    auto text = missing_neighbours(cluster, task);
+std::string detail::describe_lonely(const Cluster& cluster, TaskId task, bool running) {
+    auto text = missing_neighbours(cluster, task, running);
     return text.empty() ? "no node has room next to a required neighbour" : text;
 }
 

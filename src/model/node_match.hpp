@@ -132,8 +132,9 @@ inline bool tolerates_taints(const Requirement& requirement, const NodeClass& no
 }
 
 /// Says that no task runs that this one must be near, and names a pending one; empty if one runs.
-[[nodiscard]] std::string missing_neighbours(const Cluster& cluster, TaskId task);
+/// @param running a pending one is no help yet; otherwise it counts like one that runs
+[[nodiscard]] std::string missing_neighbours(const Cluster& cluster, TaskId task, bool running = true);
 /// The same; if one runs, that no node has room next to it.
-[[nodiscard]] std::string describe_lonely(const Cluster& cluster, TaskId task);
+[[nodiscard]] std::string describe_lonely(const Cluster& cluster, TaskId task, bool running = true);
 
 }  // namespace gpusched::detail

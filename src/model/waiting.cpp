@@ -79,7 +79,7 @@ GPUSCHED_EXPORT std::optional<WaitingReason> find_waiting(const Cluster& cluster
 GPUSCHED_EXPORT std::string find_note(const Inventory& inventory, std::span<const TaskId> pods) {
     for (const auto pod : pods)
         if (const auto found = inventory.notes.find(pod); found != inventory.notes.end())
-            return found->second;
+            return printable(found->second, 200);
     return {};
 }
 

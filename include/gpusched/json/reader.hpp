@@ -273,6 +273,14 @@ class Reader {
     static std::string integer_text(T low, T high) {
         return "an integer from " + std::to_string(low) + " to " + std::to_string(high);
     }
+    /// Whether a field can hold a value of this kind. Extensions of other programs can have the same key.
+    template <class T>
+    static constexpr bool takes(const T&, Kind kind) {
+        using Held = gpusched::json::detail::InlinedPart<T>;
+        return kind == (std::is_same_v<Held, std::string> ? Kind::string
+                        : std::is_same_v<Held, bool>      ? Kind::boolean
+                                                          : Kind::object);
+    }
     template <class T>
     struct Entry {
         std::string_view key;
@@ -311,7 +319,9 @@ class Reader {
                               "documents cannot check the range of a field of this table");
                 table.push_back({name, detail::has_mark<Required, decltype(rules)...>,
                                  std::max({1, detail::version_by(rules)...}),
-                                 [member, rules...](Reader& reader, std::uint32_t at, T& out) {
+                                 [member, rules..., is_extension = std::string_view(name).starts_with("x-")](
+                                     Reader& reader, std::uint32_t at, T& out) {
+                                     if (is_extension && !takes(out.*member, reader.kind(at))) return;
                                      reader.read_field(at, out.*member, rules...);
                                  }});
             }

@@ -421,7 +421,7 @@ constexpr void visit_fields(std::type_identity<TaskSpec>, F&& field) {
     field("x-owner-kind", &TaskSpec::owner_kind);
     field("x-waiting", &TaskSpec::waiting);
     field("x-terminating", &TaskSpec::terminating, UnlessDefault{});
-    field("x-note", &TaskSpec::note, UnlessDefault{});
+    field("x-answer-note", &TaskSpec::note, UnlessDefault{});
 }
 
 /// A role of a gang: the tasks of a job that name it, and the number of them that must run.

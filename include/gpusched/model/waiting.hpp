@@ -21,6 +21,7 @@ namespace gpusched {
 [[nodiscard]] std::optional<WaitingReason> find_waiting(const Cluster& cluster, std::span<const TaskId> pods);
 
 /// Returns the first note of these pending tasks, such as the start that Slurm plans; empty if there is none.
+/// Control characters are escaped, and at most 200 characters are returned.
 [[nodiscard]] std::string find_note(const Inventory& inventory, std::span<const TaskId> pods);
 
 /// Returns the reason in words, such as "its scheduling gates are not removed yet: example.com/approval".

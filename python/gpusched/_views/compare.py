@@ -143,12 +143,13 @@ def change(row: Any) -> str:
     if isinstance(before, dict) and isinstance(after, dict):
         pairs = (before, after), (after, before)
         before, after = ({k: v for k, v in a.items() if k not in b or b[k] != v} for a, b in pairs)
-    return f"{row.field.removeprefix('x-')} {shown(before)} -> {shown(after)}"
+    return f"{row.field.removeprefix('x-').replace('-', ' ')} {shown(before)} -> {shown(after)}"
 
 
 def shown(value: Any) -> str:
     empty = value is None or value == {} or value == []
     text = "none" if empty else value if isinstance(value, str) else json.dumps(value)
+    text = "".join(c if c.isprintable() else " " for c in text)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -119,8 +119,8 @@ def test_a_pod_that_is_being_deleted_is_said_in_words() -> None:
 
 
 def test_a_new_note_of_a_pod_is_said_without_its_key() -> None:
-    plans = (document([make_node("n")], [make_task("t", **{"x-note": note})]) for note in ("at noon", "at ten"))
-    assert str(gs.diff(*plans)).splitlines()[1:] == ["  task t: note at noon -> at ten"]
+    plans = (document([make_node("n")], [make_task("t", **{"x-answer-note": note})]) for note in ("at noon", "at\x1bten"))
+    assert str(gs.diff(*plans)).splitlines()[1:] == ["  task t: answer note at noon -> at ten"]
 
 
 def test_equal_snapshots_have_no_rows(tmp_path: Path) -> None:

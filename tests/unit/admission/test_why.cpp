@@ -381,8 +381,11 @@ TEST_CASE("why answers for one node") {
         CHECK(of_gang.fits == fits);
         CHECK(of_gang.impossible.value_or(false) == false);
         CHECK(of_gang.pods == std::vector{gang.find_task("g1")});
-        CHECK_THAT(of_gang.cause, Mentions(text));
+        CHECK_THAT(of_gang.cause, Mentions(text) && !Mentions("scheduler"));
     }
+    CHECK_THAT(why(gang, "g1", {.on = gang.find_node("n0")}).cause,
+               Mentions("it fits on this node") && !Mentions("scheduler"));
+    CHECK_THAT(free.cause, Mentions("the scheduler should place it"));
 }
 
 TEST_CASE("why and what_if add the note of a pending task") {
@@ -394,14 +397,24 @@ TEST_CASE("why and what_if add the note of a pending task") {
     CHECK(Cluster::build(cluster.to_spec()).to_spec().tasks == cluster.to_spec().tasks);
     const auto fits = why(cluster, "small");
     CHECK(fits.fits);
-    CHECK_THAT(fits.cause, Mentions("it fits as it is, on 1 node; Slurm plans to start it at noon") &&
-                               !Mentions("the scheduler should place it"));
+    CHECK_THAT(
+        fits.cause,
+        Mentions(
+            "it fits as it is, on 1 node; the scheduler should place it; Slurm plans to start it at noon"));
     CHECK_THAT(why(cluster, "large").cause,
                Mentions("impossible has 8 of 8, even if empty; Slurm plans to start it at noon"));
     const auto jobs = consolidation::what_if(cluster, {.consolidate = false}).jobs;
     for (const auto& job : jobs)
         CHECK((job.outcomes.front().reason.ends_with("Slurm plans to start it at noon")) ==
               (job.name == "large"));
+
+    for (const auto& [note, shown] : {std::pair(std::string(300, 'a'), std::string(200, 'a') + "..."),
+                                      std::pair(std::string("a\x1b[31m\r\n\0b", 10), std::string())}) {
+        spec.tasks[0].note = note;
+        const auto cause = why(Cluster::build(spec), "small").cause;
+        CHECK_THAT(cause, Mentions(shown) && !Mentions(std::string(201, 'a')));
+        CHECK(std::none_of(cause.begin(), cause.end(), [](char c) { return c >= 0 && c < ' '; }));
+    }
 }
 
 TEST_CASE("Slurm requeues whole jobs, so no remedy moves a part of one") {
@@ -437,6 +450,16 @@ TEST_CASE("Slurm requeues whole jobs, so no remedy moves a part of one") {
         const auto found = why(cluster, "asks");
         for (const auto one : {RemedyKind::moves, RemedyKind::evictions})
             CHECK(remedy(found, one).has_value() == (kind == one));
+        const auto* const rule = !joined.empty()
+                                     ? "heterogeneous jobs stay, because Slurm requeues whole jobs"
+                                 : !kind ? "jobs with several tasks do not move"
+                                         : "";
+        for (const auto& text :
+             {found.cause, admit(cluster, allocation::pending_pods(cluster, "asks")).reason}) {
+            CHECK_THAT(text, Mentions(rule));
+            CHECK((text.find("because Slurm requeues") == text.npos) == (*rule == '\0'));
+            CHECK_THAT(text, !Mentions("help (proven)"));
+        }
         if (kind == RemedyKind::evictions) {
             CHECK_THAT(remedy(found, *kind)->text, Mentions("evict 2 tasks: 7/0 7/1"));
             const auto made = admit(cluster, allocation::pending_pods(cluster, "asks"));

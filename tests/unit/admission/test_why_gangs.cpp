@@ -340,7 +340,10 @@ TEST_CASE("a pod that must be near a pod that does not run yet is not impossible
                       db.waiting = {WaitingFor::gate, ""};
                   },
                   false, "'db-0' is pending"},
-             Case{"too large", [](TaskSpec& db) { db.gpu_count = 9; }, true, "'db-0' is pending"},
+             Case{"too large", [](TaskSpec& db) { db.gpu_count = 9; }, true,
+                  "no node has room next to a required neighbour"},
+             Case{"too large for both", [](TaskSpec& db) { db.gpu_count = 5; }, true,
+                  "no node has room next to a required neighbour"},
              Case{"of another group", [](TaskSpec& db) { db.groups = {"other"}; }, true,
                   "impossible: it must run next to a task of group 'db', and none exists; 2 nodes have room "
                   "otherwise"},
@@ -357,6 +360,7 @@ TEST_CASE("a pod that must be near a pod that does not run yet is not impossible
         CHECK((found.cause_kind == Cause::impossible) == impossible);
         CHECK(found.constraints == std::vector<std::string>{"near"});
         CHECK_THAT(found.cause, Mentions(text));
+        CHECK((found.cause.find("is pending") == std::string::npos) == impossible);  // it would not help
     }
 }
 
