@@ -33,8 +33,8 @@ inline bool is_restricted(const PlannerOptions& options) {
 /// The message of a plan if its time or the caller ended the enumeration.
 inline constexpr const char* enumeration_ended = "the search ended before all deployments were found";
 
-/// Most deployments of a request, over all models: a plan takes about 3 KB for each.
-inline constexpr int most_possible_deployments = 25'000;
+/// Most deployments of a request, over all models: a plan takes 1 to 2 KB for each.
+inline constexpr int most_possible_deployments = 50'000;
 
 /// The deployments of all models as a serving problem, measured ones included. Nothing is dropped yet.
 /// @param stop     as for `find_deployments`
