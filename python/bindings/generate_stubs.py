@@ -55,7 +55,7 @@ DATA_MODEL = {
 }
 """Methods with types that Python prescribes."""
 
-IGNORED = {"__repr__", "__str__", "__getstate__", "__setstate__", "__reduce_ex__", "__doc__", "__module__"}
+IGNORED = {"__repr__", "__str__", "__getstate__", "__setstate__", "__reduce__", "__doc__", "__module__"}
 
 
 def parse(signature: str) -> ast.FunctionDef:

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Autoscaling: arrivals over a day, pool sizes by queueing formulas, and the policies.
+#include "serving/step_model.hpp"
+
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
 #include <gpusched/core/rng.hpp>
@@ -229,7 +231,8 @@ GPUSCHED_EXPORT ReplicaTimes replica_times(const LanguageModel& model, std::span
         return gpu.network_gb_s * 1e9 * options.network * d.stages.front().degree;
     };
     const double bytes_s = std::min(rate(prefill), rate(decode));
-    t.transfer_s_per_token = bytes_s > 0 ? model.kv_bytes_per_layer() * model.layers / bytes_s : 0;
+    const double bytes = detail::CacheSize(model, 1, model.bytes_per_kv).bytes(shape.input);
+    t.transfer_s_per_token = bytes_s > 0 ? bytes / shape.input / bytes_s : 0;
     return t;
 }
 

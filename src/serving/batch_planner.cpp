@@ -302,8 +302,19 @@ class BatchPlanner {
 
     /// Solves the problem of one request, and keeps its plan if it is the best so far.
     void once(const ServingRequest& request, const PlannerOptions& options) {
-        auto all = all_deployments(request, options);
+        bool ended = false;
+        auto all = all_deployments(request, options, [&] { return ended = ended || budget_.exhausted(); });
         const auto possible = static_cast<int>(all.deployments.size());
+        if (ended) {
+            bound_ = 0;
+            proved_ = false;
+            unproved_ = budget_.reason() == StopReason::cancelled ? milp::Status::cancelled
+                                                                  : milp::Status::time_limit;
+            if (first_) best_.message = enumeration_ended;
+            if (first_) best_.rented.assign(request.gpus.size(), 0);
+            first_ = false;
+            return;
+        }
         all = kept(all, undominated_configurations(all.problem));
         auto instance = selected(all, options.max_deployments);
         LowerBound bound;

@@ -7,12 +7,25 @@
 #include <gpusched/core/checks.hpp>
 #include <gpusched/serving/catalogue.hpp>
 
+#include <array>
 #include <limits>
 #include <set>
 #include <string>
 #include <vector>
 
 namespace gpusched::serving {
+
+namespace detail {
+
+static constexpr std::array families{"volta", "turing", "ampere", "ada", "hopper", "blackwell", "cdna3"};
+
+std::string_view known_family(std::string_view name) {
+    for (const std::string_view family : families)
+        if (is_same_name(name, family)) return family;
+    return {};
+}
+
+}  // namespace detail
 
 GPUSCHED_EXPORT void validate(const std::vector<GpuType>& gpus) {
     Problems problems;
@@ -22,6 +35,10 @@ GPUSCHED_EXPORT void validate(const std::vector<GpuType>& gpus) {
         if (gpu.name.empty()) problems.add(bad_value("name", "''", "a name", "GPU type"));
         if (!names.insert(gpu.name).second) problems.add(owner + ": appears twice");
         check_fields(problems, gpu, owner);
+        if (gpu.family.empty() || !detail::known_family(gpu.family).empty()) continue;
+        std::string known;
+        for (const auto family : detail::families) known += std::string(known.empty() ? "" : ", ") + family;
+        problems.add(owner + ": " + bad_value("family", gpusched::quoted(gpu.family), "one of " + known));
     }
     problems.throw_if_any();
 }
@@ -141,11 +158,6 @@ GPUSCHED_EXPORT double LanguageModel::layer_parameters() const noexcept {
 
 GPUSCHED_EXPORT double LanguageModel::parameters() const noexcept {
     return layers * layer_parameters() + 2.0 * vocabulary * hidden + hidden;
-}
-
-GPUSCHED_EXPORT double LanguageModel::kv_bytes_per_layer() const noexcept {
-    const double latent = double(kv_lora_rank) + rope_size, whole = layers - linear_layers - window_layers;
-    return ((latent > 0 ? latent : 2.0 * kv_heads * head_size) * bytes_per_kv + index_size) * whole / layers;
 }
 
 GPUSCHED_EXPORT void validate(const LanguageModel& model) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Deployments: layers and memory of stages, enumeration, and names.
 #include "serving/instance.hpp"
+#include "serving/step_model.hpp"
 
 #include <gpusched/config.hpp>
 #include <gpusched/core/checks.hpp>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <functional>
 #include <numeric>
 #include <string_view>
@@ -40,7 +42,8 @@ GPUSCHED_EXPORT std::vector<int> split_layers(int layers, std::span<const double
 }
 
 GPUSCHED_EXPORT std::vector<double> kv_tokens(const LanguageModel& model, std::span<const GpuType> gpus,
-                                              const Deployment& deployment, double memory_fraction) {
+                                              const Deployment& deployment, double sequence,
+                                              double memory_fraction) {
     std::vector<double> tokens;
     for (std::size_t s = 0; s < deployment.stages.size(); ++s) {
         const auto& stage = deployment.stages[s];
@@ -50,10 +53,9 @@ GPUSCHED_EXPORT std::vector<double> kv_tokens(const LanguageModel& model, std::s
         if (s == 0) weights += embedding;
         if (s + 1 == deployment.stages.size()) weights += embedding + model.hidden;
         const double room =
-            gpu.memory_gb * 1e9 * memory_fraction * stage.degree - weights * model.bytes_per_weight;
-        // With fewer KV heads than GPUs, each GPU holds a copy of the cache of its head.
-        const double copies = std::max(1.0, static_cast<double>(stage.degree) / model.kv_heads);
-        tokens.push_back(room / (stage.layers * model.kv_bytes_per_layer() * copies));
+            gpu.memory_gb * 1e9 * memory_fraction - weights * model.bytes_per_weight / stage.degree;
+        const double all_layers = detail::CacheSize(model, stage.degree, model.bytes_per_kv).bytes(sequence);
+        tokens.push_back(room / (all_layers * stage.layers / model.layers) * sequence);
     }
     return tokens;
 }
@@ -124,7 +126,7 @@ static bool deployable(const LanguageModel& model, const std::vector<GpuType>& g
     add_stages(runs, deployment);
     if (!network && stage_machines(gpus, deployment).back() > 0) return false;
     set_layers(model, gpus, deployment);
-    const auto room = kv_tokens(model, gpus, deployment, memory_fraction);
+    const auto room = kv_tokens(model, gpus, deployment, options.min_tokens, memory_fraction);
     return std::all_of(room.begin(), room.end(), [&](double tokens) { return tokens >= options.min_tokens; });
 }
 
@@ -133,9 +135,9 @@ class DeploymentSearch {
   public:
     DeploymentSearch(const LanguageModel& model, const std::vector<GpuType>& gpus,
                      std::span<const int> available, const DeploymentOptions& options, double memory_fraction,
-                     const std::function<bool(const Deployment&)>& keep)
+                     const std::function<bool(const Deployment&)>& keep, const MustStop& stop)
         : model_(model), gpus_(gpus), available_(available.begin(), available.end()), options_(options),
-          memory_fraction_(memory_fraction), keep_(keep),
+          memory_fraction_(memory_fraction), keep_(keep), stop_(stop),
           stages_left_(std::min(options.max_stages, model.layers)), gpus_left_(options.max_gpus) {}
 
     std::vector<Deployment> run() {
@@ -172,6 +174,9 @@ class DeploymentSearch {
         auto& there = available_[static_cast<std::size_t>(g)];
         const int most = std::min({stages_left_, there / degree, gpus_left_ / degree});
         for (int count = 1; count <= most; ++count) {
+            // Small searches ask for no time, so that they find the same in any.
+            if (stop_ && ++visited_ % 1024 == 0) stopped_ = stopped_ || stop_();
+            if (stopped_) return;
             runs_.push_back({g, degree, count});
             stages_left_ -= count;
             there -= degree * count;
@@ -197,6 +202,9 @@ class DeploymentSearch {
     const DeploymentOptions& options_;
     double memory_fraction_;
     const std::function<bool(const Deployment&)>& keep_;
+    const MustStop& stop_;
+    std::int64_t visited_ = 0;
+    bool stopped_ = false;
     int stages_left_, gpus_left_;
     std::vector<StageRun> runs_;
     std::vector<Deployment> found_;
@@ -205,7 +213,8 @@ class DeploymentSearch {
 std::vector<Deployment> find_deployments(const LanguageModel& model, const std::vector<GpuType>& gpus,
                                          std::span<const int> available, const DeploymentOptions& options,
                                          double memory_fraction,
-                                         const std::function<bool(const Deployment&)>& keep) {
+                                         const std::function<bool(const Deployment&)>& keep,
+                                         const MustStop& stop) {
     validate(model);
     validate(gpus);
     Problems problems;
@@ -221,7 +230,7 @@ std::vector<Deployment> find_deployments(const LanguageModel& model, const std::
         check_range(problems, "disconnected", b, 0, types - 1);
     }
     problems.throw_if_any();
-    return DeploymentSearch(model, gpus, available, options, memory_fraction, keep).run();
+    return DeploymentSearch(model, gpus, available, options, memory_fraction, keep, stop).run();
 }
 
 }  // namespace detail

@@ -64,6 +64,9 @@ struct CellError {
 /// Coarser cells come first.
 [[nodiscard]] std::span<const CellError> cell_errors();
 
+/// The family of GPUs with this name in any case; empty if there is none.
+[[nodiscard]] std::string_view known_family(std::string_view name);
+
 /// Whether two names of a model or GPU differ at most in case and in separators.
 [[nodiscard]] bool is_same_name(std::string_view name, std::string_view known);
 

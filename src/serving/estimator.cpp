@@ -16,7 +16,7 @@ constexpr double link_part = 0.7;
 
 static StepGpu step_gpu(const GpuType& g) {
     const auto peak = [&](double tflops) { return 1e12 * (tflops > 0 ? tflops : g.tflops); };
-    return {.family = g.family,
+    return {.family = known_family(g.family),
             .bandwidth = 1e9 * g.bandwidth_gb_s,
             .bf16 = peak(0),
             .fp8 = peak(g.fp8_tflops),
@@ -120,12 +120,15 @@ ThroughputEstimate Estimator::estimate(const Deployment& deployment, const Reque
                                        std::optional<int> max_batch) const {
     ThroughputEstimate result;
     const auto& stages = deployment.stages;
-    const auto room = kv_tokens(model_, gpus_, deployment, options_.memory_fraction);
-    const double least = *std::min_element(room.begin(), room.end());
-    if (least < static_cast<double>(shape.input) + shape.output) return result;
+    const auto room = [&](double sequence) {
+        const auto tokens = kv_tokens(model_, gpus_, deployment, sequence, options_.memory_fraction);
+        return *std::min_element(tokens.begin(), tokens.end());
+    };
+    const double longest = static_cast<double>(shape.input) + shape.output;
+    if (room(longest) < longest) return result;
     const double context = shape.input + shape.output / 2.0;
     const double batch =
-        std::min<double>(max_batch.value_or(options_.max_batch), std::floor(least / context));
+        std::min<double>(max_batch.value_or(options_.max_batch), std::floor(room(context) / context));
     const double parts = std::min(static_cast<double>(stages.size()), batch);
     const double part = batch / parts;
     std::vector<int> machine;

@@ -54,7 +54,8 @@ class BindingLimits {
     /// Kinds of requests that no deployment serves within their targets, whatever the number of replicas.
     [[nodiscard]] Answers by_kind() const {
         Answers found;
-        const auto all = all_deployments(plenty_, options_);
+        const auto all = all_deployments(plenty_, options_, [&] { return instance_.stopped().has_value(); });
+        if (instance_.stopped()) return found;
         for (std::size_t w = 0; w < instance_.kinds().size(); ++w) {
             const auto& kind = instance_.kinds()[w];
             if (all.problem.workloads[w].requests <= 0) continue;

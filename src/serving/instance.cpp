@@ -84,6 +84,7 @@ static void add_measured(std::vector<Deployment>& found, const Calibrator& calib
 }
 
 GPUSCHED_EXPORT ServingInstance all_deployments(const ServingRequest& request, const PlannerOptions& options,
+                                                const MustStop& stop,
                                                 const std::vector<PlannedReplicas>& running) {
     ServingInstance instance;
     auto& problem = instance.problem;
@@ -104,6 +105,7 @@ GPUSCHED_EXPORT ServingInstance all_deployments(const ServingRequest& request, c
     const double memory_fraction = options.estimate.memory_fraction;
     const Calibrator calibrator(request, options.estimate);
     std::size_t first = 0;
+    int possible = 0;
     std::set<std::string> names;
     for (std::size_t i = 0; i < request.models.size(); ++i) {
         const auto& served = request.models[i];
@@ -114,13 +116,21 @@ GPUSCHED_EXPORT ServingInstance all_deployments(const ServingRequest& request, c
             const bool runs = std::any_of(running.begin(), running.end(), [&](const PlannedReplicas& r) {
                 return r.model == served.model.name && r.deployment.stages == deployment.stages;
             });
-            return runs || options.unmeasured_pipelines ||
-                   !calibrator.unmeasured_pipeline(i, deployment, alone);
+            if (!runs && !options.unmeasured_pipelines &&
+                calibrator.unmeasured_pipeline(i, deployment, alone))
+                return false;
+            if (++possible <= most_possible_deployments) return true;
+            throw InvalidInput(
+                "deployments: more than " + number_text(most_possible_deployments) +
+                " of the models are possible on " + number_text(request.gpus.size()) +
+                " GPU types; expected at most so many: lower max_types, max_stages or max_gpus, "
+                "list fewer degrees, or give fewer GPU types");
         };
         auto found = find_deployments(served.model, request.gpus, available, options.deployments,
-                                      memory_fraction, is_considered);
+                                      memory_fraction, is_considered, stop);
         add_measured(found, calibrator, i, available, request.gpus, options.deployments.across_regions);
         for (auto& deployment : found) {
+            if (stop && instance.deployments.size() % 256 == 255 && stop()) return instance;
             ServingConfiguration c{unique_name(served.model.name + ": " + deployment.name, names),
                                    gpus_by_type(deployment, request.gpus.size()),
                                    std::vector<double>(problem.workloads.size(), 0.0), served.model.name};

@@ -14,11 +14,15 @@
 
 namespace gpusched::serving::detail {
 
+/// Whether a search must end.
+using MustStop = std::function<bool()>;
+
 /// enumerate_deployments() of those for which `keep` returns true; an empty `keep` keeps all.
+/// @param stop  asked now and then; the search ends with what it has found if it returns true
 [[nodiscard]] std::vector<Deployment>
 find_deployments(const LanguageModel& model, const std::vector<GpuType>& gpus, std::span<const int> available,
                  const DeploymentOptions& options, double memory_fraction,
-                 const std::function<bool(const Deployment&)>& keep);
+                 const std::function<bool(const Deployment&)>& keep, const MustStop& stop = {});
 
 /// Whether options exclude plans that the rental planner makes.
 inline bool is_restricted(const PlannerOptions& options) {
@@ -26,10 +30,18 @@ inline bool is_restricted(const PlannerOptions& options) {
            options.uniform_tp;
 }
 
+/// The message of a plan if its time or the caller ended the enumeration.
+inline constexpr const char* enumeration_ended = "the search ended before all deployments were found";
+
+/// Most deployments of a request, over all models: a plan takes 1 to 2 KB for each.
+inline constexpr int most_possible_deployments = 50'000;
+
 /// The deployments of all models as a serving problem, measured ones included. Nothing is dropped yet.
+/// @param stop     as for `find_deployments`
 /// @param running  replicas whose deployments are considered although they are unmeasured pipelines
+/// @throws InvalidInput for more than `most_possible_deployments`
 ServingInstance all_deployments(const ServingRequest& request, const PlannerOptions& options,
-                                const std::vector<PlannedReplicas>& running = {});
+                                const MustStop& stop = {}, const std::vector<PlannedReplicas>& running = {});
 
 /// The configurations with the model and the stages of some replicas.
 std::vector<std::size_t> configurations_of(const ServingInstance& instance, const PlannedReplicas& replicas);

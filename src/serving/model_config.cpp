@@ -126,6 +126,8 @@ static LanguageModel model_of(const ModelConfig& c) {
     if (c.linear_num_value_heads) {
         const int interval = c.full_attention_interval.value_or(4);
         m.linear_layers = c.layer_types ? layers_of_type("linear_attention") : m.layers - m.layers / interval;
+    }
+    if (m.linear_layers > 0) {
         m.linear_key_heads = first_of(c.linear_num_key_heads);
         m.linear_value_heads = *c.linear_num_value_heads;
         m.linear_size = first_of(c.linear_key_head_dim);
@@ -154,10 +156,12 @@ bool is_same_name(std::string_view name, std::string_view known) { return folded
 GPUSCHED_EXPORT LanguageModel find_language_model(const std::string& model) {
     std::vector<std::string> ids;
     std::string names;
-    for (const auto& known : known_language_models())
+    for (const auto& known : known_language_models()) {
         if (known.name == model) return known;
+        names += known.name + ", ";
+        ids.push_back(known.name);
+    }
     for (const auto& known : detail::known_models()) {
-        names += known.model.name + ", ";
         if (detail::is_same_name(model, known.model.name)) return known.model;
         for (const auto& id : known.ids) {
             if (detail::is_same_name(model, id)) return known.model;

@@ -94,8 +94,8 @@ struct ReplanProblem {
 
 static ReplanProblem replan_problem(const ServingRequest& request,
                                     const std::vector<PlannedReplicas>& running,
-                                    const PlannerOptions& options) {
-    const auto all = all_deployments(request, options, running);
+                                    const PlannerOptions& options, const MustStop& stop) {
+    const auto all = all_deployments(request, options, stop, running);
     std::vector<int> runs(all.deployments.size(), 0);
     ReplanProblem change;
     for (const auto& replicas : running) {
@@ -185,10 +185,20 @@ static ReplanResult replan_rental(const ServingRequest& request, const std::vect
 static ReplanResult replan_batch(const ServingRequest& request, const std::vector<PlannedReplicas>& running,
                                  const ReplanOptions& options, const milp::AnySolver& solver,
                                  const Context& context) {
-    auto change = replan_problem(request, running, options.planner);
+    Budget budget(context, options.planner.search.solve.time_limit);
+    bool ended = false;
+    auto change = replan_problem(request, running, options.planner,
+                                 [&] { return ended = ended || budget.exhausted(); });
+    if (ended) {
+        ReplanResult result;
+        result.plan.status =
+            budget.reason() == StopReason::cancelled ? milp::Status::cancelled : milp::Status::time_limit;
+        result.plan.message = enumeration_ended;
+        result.plan.rented.assign(request.gpus.size(), 0);
+        return result;
+    }
     auto& problem = change.instance.problem;
     const auto start = request.gpus.size();
-    Budget budget(context, options.planner.search.solve.time_limit);
     bool sure = true;  // the solver answered every question
     const auto within = [&](int starts) {
         problem.gpus[start].available = starts;

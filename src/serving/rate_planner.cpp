@@ -543,7 +543,8 @@ class RatePlanner {
                                          " deployments that were left out (max_deployments)"
                                    : "the solver stopped before it proved the plan optimal";
         }
-        if (best.has_plan() && goal == RentalGoal::cost && instance_.has_rates() && !instance_.any_targets())
+        if (best.has_plan() && goal == RentalGoal::cost && instance_.has_rates() &&
+            !instance_.any_targets() && instance_.options().estimate.error == EstimateError::none)
             best.cost_high = cost_at_the_high_end(best);
         const bool refused = best.status == milp::Status::infeasible ||
                              (bound.has_plan() && best.status == milp::Status::failed);
@@ -551,7 +552,8 @@ class RatePlanner {
     }
 
   private:
-    /// The $/h of the deployments of a plan if each serves the low end of its error band; none without an answer.
+    /// The $/h of the deployments of a plan if each serves the low end of its error band; none without an
+    /// answer.
     [[nodiscard]] std::optional<double> cost_at_the_high_end(const ServingPlan& plan) const {
         std::vector<std::size_t> deployments;
         for (const auto& r : plan.replicas)

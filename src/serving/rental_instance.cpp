@@ -46,6 +46,7 @@ RentalInstance::Usable RentalInstance::usable(ServingInstance all) const {
     Usable found;
     std::map<std::pair<std::string, int>, std::pair<double, int>> quickest;  // by model and type: step, index
     for (std::size_t c = 0; c < all.deployments.size(); ++c) {
+        if (c % 256 == 255 && stopped()) break;
         bool any = false;
         for (std::size_t w = 0; w < kinds_.size(); ++w) {
             auto& rate = all.problem.configurations[c].throughput[w];
@@ -74,7 +75,8 @@ RentalInstance::Usable RentalInstance::usable(ServingInstance all) const {
 }
 
 void RentalInstance::choose(const std::vector<PlannedReplicas>& running) {
-    const auto [known, serving, quickest] = usable(all_deployments(request_, options_, running));
+    const auto [known, serving, quickest] = usable(all_deployments(
+        request_, options_, [&] { return stopped().has_value(); }, running));
     possible_ = static_cast<int>(known.deployments.size());
     auto also = quickest;
     std::vector<int> runs(known.deployments.size(), 0);

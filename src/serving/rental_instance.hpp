@@ -202,8 +202,8 @@ bool explain_batch(ServingPlan& plan, const ServingRequest& request, const Plann
 void add_errors(ServingPlan& plan, const ServingRequest& request, const EstimateOptions& options);
 
 /// Adds hints to the message of a plan: one for each workload with requests that were left out of its trace,
-/// and one for each deployment and workload with latencies measured at too few loads. Either they end at half of the throughput or less, although the highest load counts as the
-/// throughput. Or the lowest load misses a target that an idle replica meets, and lower loads are unknown.
+/// and one for each deployment and workload with latencies measured at too few loads. Either they end at half
+/// of the throughput or less, although the highest load counts as the throughput. Or the lowest load misses a target that an idle replica meets, and lower loads are unknown.
 void add_hints(ServingPlan& plan, const ServingRequest& request, const PlannerOptions& options);
 
 }  // namespace gpusched::serving::detail

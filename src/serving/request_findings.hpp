@@ -45,7 +45,8 @@ inline void report(json::Reader& reader, std::uint32_t part, const Finding& find
         reader.report(part, in_words(finding));
 }
 
-/// Bytes per number in the KV cache unless they are given: 1 if the weights have fewer than 16 bits, as measured.
+/// Bytes per number in the KV cache unless they are given: 1 if the weights have fewer than 16 bits, as
+/// measured.
 inline double usual_bytes_per_kv(const LanguageModel& model) { return model.bytes_per_weight < 1.5 ? 1 : 2; }
 
 /// Calls `each(finding)` for every problem between the numbers of a model.
@@ -81,6 +82,23 @@ void find_in_model(const LanguageModel& model, const F& each) {
         require("index_heads", m.index_heads, 1, any);
         require("index_size", m.index_size, 1, any);
     }
+    const auto unused = [&](const char* field, double value, const char* without, int there) {
+        if (there == 0 && value > 0)
+            each(Finding{field, number_text(value) + "; expected 0 without " + without});
+    };
+    unused("top_k", m.top_k, "experts", m.experts);
+    unused("moe_intermediate", m.moe_intermediate, "experts", m.experts);
+    unused("shared_experts", m.shared_experts, "experts", m.experts);
+    unused("q_lora_rank", m.q_lora_rank, "kv_lora_rank", m.kv_lora_rank);
+    unused("rope_size", m.rope_size, "kv_lora_rank", m.kv_lora_rank);
+    unused("nope_size", m.nope_size, "kv_lora_rank", m.kv_lora_rank);
+    unused("value_size", m.value_size, "kv_lora_rank", m.kv_lora_rank);
+    unused("window", m.window, "window_layers", m.window_layers);
+    unused("linear_key_heads", m.linear_key_heads, "linear_layers", m.linear_layers);
+    unused("linear_value_heads", m.linear_value_heads, "linear_layers", m.linear_layers);
+    unused("linear_size", m.linear_size, "linear_layers", m.linear_layers);
+    unused("index_heads", m.index_heads, "index_top_k", m.index_top_k);
+    unused("index_size", m.index_size, "index_top_k", m.index_top_k);
 }
 
 /// The model of that name; null if there is none.

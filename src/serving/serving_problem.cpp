@@ -174,8 +174,7 @@ GPUSCHED_EXPORT std::vector<int> undominated_configurations(const ServingProblem
 
 GPUSCHED_EXPORT ServingProblem with_configurations(const ServingProblem& problem,
                                                    const std::vector<int>& keep) {
-    auto result = problem;
-    result.configurations.clear();
+    ServingProblem result{problem.gpus, problem.workloads, {}, problem.budget};
     for (const auto i : keep)
         result.configurations.push_back(problem.configurations.at(static_cast<std::size_t>(i)));
     return result;

@@ -482,7 +482,7 @@ struct Form<serving::detail::ServedDocument> {
         if (!document.find(at, "bytes_per_kv") && document.find(at, "bytes_per_weight"))
             out.bytes_per_kv = serving::detail::usual_bytes_per_kv(out);
         serving::detail::find_in_model(out, [&](const auto& finding) {
-            if (!document.find(at, finding.field))
+            if (!known && !document.find(at, finding.field))
                 reader.report_missing(at, finding.field);
             else if (out.heads >= 1 || finding.field != "kv_heads")
                 serving::detail::report(reader, at, finding);

@@ -65,28 +65,40 @@ double matrix_parameters(const LanguageModel& m) {
     return p.attention + p.mlp + expert_layers(m) * m.experts * p.expert;
 }
 
+/// Numbers per token in a latent cache; 0 = attention is not latent.
+static double latent_size(const LanguageModel& m) {
+    return m.kv_lora_rank > 0 ? double(m.kv_lora_rank) + m.rope_size : 0;
+}
+
+CacheSize::CacheSize(const LanguageModel& m, double tensor, double bytes)
+    : full(double(m.layers) - m.linear_layers - m.window_layers), window_layers(m.window_layers),
+      window(m.window), index(m.index_size) {
+    // Latent caches are on every GPU. With fewer KV heads than GPUs, each GPU holds the cache of its head.
+    const double latent = latent_size(m), kv_heads = m.kv_heads;
+    entry = (latent > 0 ? latent : 2 * kv_heads * m.head_size / std::min(tensor, kv_heads)) * bytes;
+    // In FP32.
+    state = 4.0 * m.linear_layers * m.linear_value_heads * m.linear_size * m.linear_size / tensor;
+}
+
+double CacheSize::bytes(double tokens) const {
+    return (full * tokens + window_layers * std::min(tokens, window)) * entry + full * tokens * index + state;
+}
+
 StepModel::StepModel(const LanguageModel& m, const StepGpu& g, const Coefficients& c, const Replica& r)
-    : c_(c), r_(r), bandwidth_(g.bandwidth), bf16_(g.bf16), window_layers_(m.window_layers),
-      window_(m.window), index_top_k_(m.index_top_k), index_size_(m.index_size), experts_(m.experts),
-      top_k_(m.top_k) {
-    const double layers = m.layers, hidden = m.hidden, heads = m.heads, linear_layers = m.linear_layers;
+    : c_(c), r_(r), bandwidth_(g.bandwidth), bf16_(g.bf16), cache_(m, r.tensor, r.cache_bytes),
+      index_top_k_(m.index_top_k), experts_(m.experts), top_k_(m.top_k) {
+    const double layers = m.layers, hidden = m.hidden, heads = m.heads, latent = latent_size(m);
     expert_layers_ = expert_layers(m);
-    full_ = layers - linear_layers - window_layers_;
     const auto per_gpu = parameters(m, r.tensor, r.expert_tensor);
     attention_ = per_gpu.attention, mlp_ = per_gpu.mlp, expert_ = per_gpu.expert, head_ = per_gpu.head;
     if (m.experts > 0) missed_ = std::log1p(-top_k_ / experts_);
 
-    // Latent caches are on every GPU.
-    const double latent = double(m.kv_lora_rank) + m.rope_size, kv_heads = m.kv_heads;
-    cache_entry_bytes_ =
-        (latent > 0 ? latent : 2 * kv_heads * m.head_size / std::min(r.tensor, kv_heads)) * r.cache_bytes;
-    const double linear_state = double(m.linear_value_heads) * m.linear_size * m.linear_size / r.tensor;
-    state_ = 8 * linear_layers * linear_state;  // read and written in FP32
+    state_ = 2 * cache_.state;
     decode_width_ = 2 * heads * (latent > 0 ? m.kv_lora_rank + latent : 2.0 * m.head_size) / r.tensor;
     prefill_width_ = 2 * heads *
                      (latent > 0 ? double(m.nope_size) + m.rope_size + m.value_size : 2.0 * m.head_size) /
                      r.tensor;
-    index_width_ = 2 * full_ * m.index_heads * m.index_size;
+    index_width_ = 2 * cache_.full * m.index_heads * m.index_size;
 
     // Norms, residuals and rotations read or write the hidden vector about 8 times a layer; activations enter
     // and leave each matrix. 2 bytes a number.
@@ -109,7 +121,7 @@ StepModel::StepModel(const LanguageModel& m, const StepGpu& g, const Coefficient
 
 double StepModel::seen(double context) const {
     const double best = index_top_k_ > 0 ? std::min(context, index_top_k_) : context;
-    return full_ * best + window_layers_ * std::min(context, window_);
+    return cache_.full * best + cache_.window_layers * std::min(context, cache_.window);
 }
 
 double StepModel::head_seconds(double sequences) const {
@@ -148,7 +160,7 @@ StepParts StepModel::layers(const StepWork& work) const {
     const double peak = bf16_ * c_.attention_compute;
     if (running > 0) {
         const double seen_tokens = seen(work.cached);
-        const double read = seen_tokens * cache_entry_bytes_ + full_ * work.cached * index_size_ + state_;
+        const double read = seen_tokens * cache_.entry + cache_.full * work.cached * cache_.index + state_;
         parts.decode = running * roofline(decode_width_ * seen_tokens + index_width_ * work.cached, peak,
                                           read, bandwidth_ * c_.cache_bandwidth);
     }
@@ -164,9 +176,7 @@ StepParts StepModel::layers(const StepWork& work) const {
 }
 
 double StepModel::sequences_in(double memory, double tokens) const {
-    const double each = (full_ * tokens + window_layers_ * std::min(tokens, window_)) * cache_entry_bytes_ +
-                        full_ * tokens * index_size_ + state_ / 2;
-    return (memory - weight_bytes_) / each * r_.data;
+    return (memory - weight_bytes_) / cache_.bytes(tokens) * r_.data;
 }
 
 const char* kind_of(const LanguageModel& m) { return m.experts > 0 ? "moe" : "dense"; }

@@ -22,6 +22,21 @@ struct Replica {
 /// The format of the attention matrices in a checkpoint of some precision.
 [[nodiscard]] Precision attention_precision(const LanguageModel& model, Precision precision);
 
+/// The cache of a sequence on each GPU of a tensor-parallel group.
+struct CacheSize {
+    /// @param tensor  tensor-parallel degree
+    /// @param bytes   bytes per number of keys and values
+    CacheSize(const LanguageModel& model, double tensor, double bytes);
+
+    /// Bytes of all layers for a sequence of `tokens` tokens: windows hold at most their size.
+    [[nodiscard]] double bytes(double tokens) const;
+
+    double full, window_layers;  ///< layers that see the whole context, and a sliding window
+    double window;               ///< tokens
+    double entry, index;         ///< bytes per token in a softmax layer, and in the index of sparse attention
+    double state;                ///< bytes of the states of linear attention
+};
+
 /// Seconds of the parts of a step.
 struct StepParts {
     double dense, experts, decode, prefill, other, collectives, fixed;
@@ -71,12 +86,11 @@ class StepModel {
     double bandwidth_, bf16_;
     double attention_, mlp_, expert_, head_;  ///< parameters per GPU; `mlp_` with shared experts
     double expert_layers_;                    ///< layers with experts
-    double full_, window_layers_;             ///< layers that see the whole context, and a sliding window
-    double window_, index_top_k_, index_size_;
+    CacheSize cache_;
+    double index_top_k_;
     double missed_ = 0;  ///< logarithm of the probability that a token does not meet an expert
     double experts_, top_k_;
-    double cache_entry_bytes_;  ///< per GPU and token in a softmax layer
-    double state_;              ///< operations or bytes of the states of linear attention, read and written
+    double state_;  ///< operations or bytes of the states of linear attention, read and written
     double decode_width_, prefill_width_, index_width_;  ///< operations per token that is seen
     double moved_width_, moved_experts_;                 ///< numbers that activations move per token
     double collective_s_ = 0, collective_token_s_ = 0;   ///< per step, and per token of a rank

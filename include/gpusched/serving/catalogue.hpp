@@ -36,7 +36,9 @@ struct GpuType {
     std::string region{};           ///< region of the machines; a replica uses one region
     double fp8_tflops = 0;  ///< dense FP8 tensor peak, TFLOPS; 0 = FP8 weights are computed in 16 bits
     double fp4_tflops = 0;  ///< dense FP4 tensor peak, TFLOPS; 0 = FP4 weights are computed in 16 bits
-    std::string family{};   ///< family of the architecture, such as `hopper`: selects the errors of estimates
+    /// Family of the architecture, in any case: volta, turing, ampere, ada, hopper, blackwell or cdna3. Selects
+    /// the coefficients and errors of estimates; empty = none.
+    std::string family{};
     bool operator==(const GpuType&) const = default;
 };
 template <class F>
@@ -97,8 +99,8 @@ struct LanguageModel {
     int intermediate = 0;         ///< width of the MLP of a layer without experts, >= 1 if there is one
     int vocabulary = 0;           ///< tokens, >= 1
     double bytes_per_weight = 2;  ///< bytes per weight in memory, 0.1 .. 8
-    /// Bytes per number in the KV cache, 0.1 .. 8. In documents and Python 1 if absent with `bytes_per_weight`
-    /// below 1.5.
+    /// Bytes per number in the KV cache, 0.1 .. 8. In documents and Python 1 if absent with
+    /// `bytes_per_weight` below 1.5.
     double bytes_per_kv = 2;
 
     bool gated = false;         ///< whether queries have an output gate
@@ -128,9 +130,6 @@ struct LanguageModel {
     [[nodiscard]] double layer_parameters() const noexcept;
     /// Returns all weights: layers, input and output embedding (not tied), last norm.
     [[nodiscard]] double parameters() const noexcept;
-    /// Returns the bytes of the KV cache of one token in one layer, the mean over all layers. Left out are
-    /// sliding windows and states of linear attention, which do not grow with the context.
-    [[nodiscard]] double kv_bytes_per_layer() const noexcept;
 };
 template <class F>
 constexpr void visit_fields(std::type_identity<LanguageModel>, F&& field) {

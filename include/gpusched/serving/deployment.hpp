@@ -49,7 +49,7 @@ struct DeploymentOptions {
     /// Allow a different degree in each stage, as in the paper. Off: one degree per GPU type, far fewer
     /// deployments.
     bool mixed_degrees = false;
-    int min_tokens = 4096;  ///< every stage has KV cache for at least this many tokens, >= 1
+    int min_tokens = 4096;  ///< every stage has KV cache for a sequence of so many tokens, >= 1
     /// Pairs of GPU types, by index, without a network between them; no replica uses both.
     std::vector<std::pair<int, int>> disconnected{};
     bool across_regions = false;  ///< allow replicas with GPU types of several regions
@@ -78,12 +78,12 @@ inline constexpr auto memory_fractions = within(0.05, 1.0);
 /// @throws InvalidInput for memory out of these ranges
 [[nodiscard]] std::vector<int> split_layers(int layers, std::span<const double> memory);
 
-/// Returns the tokens of KV cache that fit into each stage next to the weights; negative if the weights do
-/// not fit.
+/// Returns the tokens of KV cache that fit into each stage next to the weights, in sequences of `sequence`
+/// tokens; negative if the weights do not fit.
 ///
 /// The first stage holds the input embedding, the last stage the output embedding.
 [[nodiscard]] std::vector<double> kv_tokens(const LanguageModel& model, std::span<const GpuType> gpus,
-                                            const Deployment& deployment,
+                                            const Deployment& deployment, double sequence,
                                             double memory_fraction = usual_memory_fraction);
 
 /// Enumerates all possible deployments of one replica, ordered by types, then degrees, then stages.
@@ -93,7 +93,7 @@ inline constexpr auto memory_fractions = within(0.05, 1.0);
 /// - its tensor-parallel groups fit into machines with a link, and degrees divide the query heads;
 /// - its GPUs are available, its types connected and of one region (unless `across_regions`); a replica on
 ///   several machines needs a network on each;
-/// - every stage has memory for its layers and `min_tokens` tokens.
+/// - every stage has memory for its layers and a sequence of `min_tokens` tokens.
 ///
 /// Stages fill machines densely, in the order of the pipeline.
 ///

@@ -163,14 +163,14 @@ constexpr void visit_fields(std::type_identity<PlannedLatency>, F&& field) {
     field("met", &PlannedLatency::met);
 }
 
-/// The errors of the estimates of a model on a GPU type of a plan: 80 % of comparable measurements were `low` to
-/// `high` times the estimate.
+/// The errors of the estimates of a model on a GPU type of a plan: 80 % of comparable measurements were `low`
+/// to `high` times the estimate.
 struct PlanErrors {
     std::string model{};  ///< name of the language model
     std::string gpu{};    ///< name of the GPU type
-    std::string
-        cell{};  ///< the comparable measurements, such as `dense hopper vllm`; `all` if none are closer
-    int n = 0;   ///< number of these measurements
+    /// The comparable measurements, such as `dense hopper vllm`; `all` if none are closer.
+    std::string cell{};
+    int n = 0;                                               ///< number of these measurements
     double ttft_low = 0, ttft_high = 0;                      ///< time to the first token
     double tpot_low = 0, tpot_high = 0;                      ///< time per further token
     double requests_per_s_low = 0, requests_per_s_high = 0;  ///< requests per second
@@ -218,8 +218,8 @@ struct ServingPlan {
     std::vector<std::string> binding{};       ///< without a plan: changes of limits that would allow one
     Calibration calibration{};                ///< calibration by the measurements, if there are any
     std::vector<PlanErrors> errors{};         ///< one per model and GPU type with estimated throughputs
-    /// With rates, goal `cheapest` and no targets: $/h of these deployments if each serves the low end of its
-    /// requests/s. Otherwise absent; a plan with the estimate error `p90` has it.
+    /// With rates, goal `cheapest`, no targets and the estimate error `none`: $/h of these deployments if
+    /// each serves the low end of its requests/s. Otherwise absent: with `p90`, `cost` has this margin.
     std::optional<double> cost_high{};
     std::string solver{};  ///< name of the solver
     /// Why the plan is not proved optimal, and which measurements should be extended.

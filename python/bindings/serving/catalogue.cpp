@@ -56,21 +56,14 @@ s::GpuType find_gpu(const std::string& name) {
     return s::gpu_type(name);  // which names the known types
 }
 
-/// A known model, or a model with only this name.
+/// A known model, that of a config.json, or a model with only this name.
 /// @param described the fields of an unknown model
-s::LanguageModel find_model(const std::string& name, const py::kwargs& described) {
-    std::string expected;
-    std::vector<std::string> known;
-    for (const auto& model : s::known_language_models()) {
-        if (model.name == name) return model;
-        expected += gpusched::quoted(model.name) + ", ";
-        known.push_back(model.name);
-    }
-    if (!described.contains("layers"))
-        throw InvalidInput(bad_value("name", gpusched::quoted(name),
-                                     expected + "or a model described in full (layers, hidden, heads, ...)") +
-                           did_you_mean(name, known));
-    return {.name = name};
+s::LanguageModel find_model(const py::object& name, const py::kwargs& described) {
+    if (!py::isinstance<py::str>(name) || !described.contains("layers")) return read_model(name);
+    const auto text = OptionType<std::string>::read("name", name);
+    for (const auto& model : s::known_language_models())
+        if (model.name == text) return model;
+    return {.name = text};
 }
 
 void bind_records(py::module_& m) {
@@ -130,18 +123,17 @@ void bind_catalogue(py::module_& m) {
         documented(doc("serving::gpu_type") + "\n\nKeywords replace fields of the catalogue.", "**changes"));
     m.def(
         "language_model",
-        [](const Typed<"str">& name, const py::kwargs& changes) {
-            const auto text = OptionType<std::string>::read("name", name);
-            auto model = from_python("language_model", changes, find_model(text, changes));
+        [](const ModelArgument& name, const py::kwargs& changes) {
+            auto model = from_python("language_model", changes, find_model(name, changes));
             if (changes.contains("bytes_per_weight") && !changes.contains("bytes_per_kv"))
                 model.bytes_per_kv = model.bytes_per_weight < 1.5 ? 1 : 2;
             s::validate(model);
             return model;
         },
         py::arg("name"),
-        documented("Returns a known model, such as 'Llama-3-70B' or 'Qwen3-32B'. Keywords replace its "
-                   "fields. For any "
-                   "other name, all fields are required.",
+        documented("Returns a known model, such as 'Llama-3-70B' or 'Qwen3-32B', or that of a config.json of "
+                   "Hugging Face, as a path or a dict. Keywords replace its fields. For any other name, all "
+                   "fields are required.",
                    "**changes"));
     const auto options = Keywords<DeploymentArguments>().fields<s::DeploymentOptions>().field(
         "memory_fraction", &DeploymentArguments::memory_fraction,

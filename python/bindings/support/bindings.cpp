@@ -45,9 +45,9 @@ void refuse_without_value() {
 }
 
 void check_pickles(const py::handle& scope) {
-    // For the old protocols, Python calls the constructor of pybind11's base class, which ends the process.
-    // Protocol 2 calls a method of the object instead, and its result is also valid for the older protocols.
-    const auto reduce = py::module_::import("builtins").attr("object").attr("__reduce_ex__");
+    // For the old protocols and `__reduce__`, Python calls the constructor of pybind11's base class, which ends
+    // the process. This is what it does for protocol 2, and valid for all.
+    const auto make = py::module_::import("copyreg").attr("__newobj__");
     const auto metaclass = reinterpret_cast<PyObject*>(py::detail::get_internals().default_metaclass);
     for (const auto member : scope.attr("__dict__").attr("values")()) {
         if (py::isinstance<py::module_>(member)) {
@@ -56,10 +56,15 @@ void check_pickles(const py::handle& scope) {
             // pybind11 calls this for an object without a value.
             auto* const type = py::detail::get_type_info(reinterpret_cast<PyTypeObject*>(member.ptr()));
             type->operator_new = [](std::size_t) -> void* { refuse_without_value(); };
-            member.attr("__reduce_ex__") =
-                py::cpp_function([reduce](const py::object& self,
-                                          int protocol) { return reduce(self, std::max(protocol, 2)); },
-                                 py::name("__reduce_ex__"), py::is_method(member), py::arg("protocol"));
+            member.attr("__reduce__") = py::cpp_function(
+                [make](const py::object& self) {
+                    if (!py::hasattr(self, "__setstate__"))
+                        throw py::type_error("cannot pickle '" + std::string(Py_TYPE(self.ptr())->tp_name) +
+                                             "' object");
+                    return py::make_tuple(make, py::make_tuple(py::type::of(self)),
+                                          self.attr("__getstate__")());
+                },
+                py::name("__reduce__"), py::is_method(member));
             check_pickles(member);
         }
     }

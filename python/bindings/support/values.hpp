@@ -49,17 +49,20 @@ template <class T, class... Rest, class Save, class Load>
 void define_pickling(py::class_<T, Rest...>& type, Save save, Load load) {
     using State = std::remove_cvref_t<std::invoke_result_t<Save, const T&>>;
     const auto name = type.attr("__name__").template cast<std::string>();
-    type.def(py::pickle([save](const T& value) { return detail::pickled(save(value)); },
-                        [load, name](const detail::Pickled<State>& state) {
-                            try {
-                                return load(state.template cast<State>());
-                            } catch (const py::cast_error&) {
-                                throw InvalidInput("the pickled state of " + name +
-                                                   ": does not match this version");
-                            } catch (const InvalidInput& error) {
-                                throw InvalidInput("the pickled state of " + name + ": " + error.what());
-                            }
-                        }));
+    type.def(py::pickle(
+        [save](const T& value) { return detail::pickled(save(value)); },
+        [load, name](const detail::Pickled<State>& state) {
+            try {
+                return load(state.template cast<State>());
+            } catch (const py::cast_error&) {
+                throw InvalidInput("the pickled state of " + name + ": does not match this version");
+            } catch (const py::error_already_set& error) {  // of a conversion to Python
+                if (!error.matches(PyExc_TypeError)) throw;
+                throw InvalidInput("the pickled state of " + name + ": does not match this version");
+            } catch (const InvalidInput& error) {
+                throw InvalidInput("the pickled state of " + name + ": " + error.what());
+            }
+        }));
 }
 
 /// Adds equality to a class: two objects are equal if their states are equal.

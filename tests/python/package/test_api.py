@@ -88,7 +88,7 @@ def test_results_are_shown_compared_copied_and_pickled() -> None:
     assert len(classes) > 60 and {of.__name__ for of in classes} > NO_DATA
     for of in classes:
         own = {name for base in of.__mro__ if base.__module__.startswith("gpusched") for name in vars(base)}
-        assert "__repr__" in own and "__reduce_ex__" in vars(of), of
+        assert "__repr__" in own and "__reduce__" in vars(of), of
         assert ({"__setstate__", "__eq__"} <= own) == (of.__name__ not in NO_DATA), of
 
 

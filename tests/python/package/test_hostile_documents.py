@@ -342,25 +342,46 @@ def test_memory_of_a_replay_does_not_grow_with_what_the_pods_of_a_job_share() ->
 
 
 SERVING = """
-import resource
+import json, resource, sys
 import gpusched as gs
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-gpus = {f"G{i}": {"type": "H100", "available": 16, "price": 1 + i / 100} for i in range(100)}
-chat = {"input": 496, "output": 510, "rate": 6.5}
+gpus = {f"G{i}": {"type": "H100", "available": 16, "price": 1 + i / 100} for i in range(int(sys.argv[1]))}
+chat = {"input": 496, "output": 510, **json.loads(sys.argv[2])}
 request = {"gpus": gpus, "models": {"m": {"type": "Llama-3-70B", "workloads": {"chat": chat}}}}
+request["budget"] = 100
 before = peak()
-gs.serving.plan_serving(request, ttft_p90_s=5, time_limit=10)
+try:
+    gs.serving.plan_serving(request, time_limit=5, **json.loads(sys.argv[3]))
+except gs.InvalidInput as error:
+    print(error, file=sys.stderr)
 print((peak() - before) / 1024)
 """
+MIXED = {"max_types": 3, "mixed_degrees": True}
 
 
-def test_memory_of_planning_does_not_grow_with_pairs_of_gpu_types() -> None:
+@pytest.mark.parametrize(
+    ("types", "requests", "options", "most_mib", "refused"),
+    [
+        (100, {"rate": 6.5}, {"ttft_p90_s": 5}, 60, False),
+        (20, {"requests": 1000}, {}, 100, False),
+        (40, {"requests": 1000}, {}, 100, True),
+        (100, {"requests": 1000}, {}, 100, True),
+        (100, {"requests": 1000}, {"deployments": {"max_types": 1}}, 100, False),
+        (12, {"requests": 1000}, {"deployments": MIXED}, 100, True),
+        (12, {"rate": 6.5}, {"deployments": MIXED}, 100, False),
+    ],
+)
+def test_memory_of_planning_does_not_grow_with_combinations_of_gpu_types(
+    types: int, requests: dict[str, float], options: dict[str, Any], most_mib: float, refused: bool
+) -> None:
     if not gs.milp.available_solvers():
         pytest.skip("no solver")
-    run = subprocess.run([sys.executable, "-c", SERVING], capture_output=True, text=True, timeout=60)
+    command = [sys.executable, "-c", SERVING, str(types), json.dumps(requests), json.dumps(options)]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert run.returncode == 0, run.stderr
-    assert float(run.stdout) < 60
+    assert float(run.stdout) < most_mib
+    assert ("deployments: more than 50,000" in run.stderr and "max_types" in run.stderr) == refused, run.stderr
 
 
 def test_the_time_of_bad_objects_grows_with_their_number(tmp_path: Path) -> None:

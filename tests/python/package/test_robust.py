@@ -74,13 +74,15 @@ def test_every_protocol_of_pickle(tiny: gs.Cluster, protocol: int) -> None:
         gs.topology.HardwareGraph.preset("a100x8"),
     ):
         again = pickle.loads(pickle.dumps(thing, protocol))
-        assert type(again) is type(thing)
+        assert type(again) is type(thing) and thing.__reduce__()[1] == (type(thing),)
         if isinstance(thing, (gs.Cluster, gs.Plan)):
             assert again == thing
     assert pickle.loads(pickle.dumps(tiny.nodes[1], protocol)).name == "n1"
     assert len(pickle.loads(pickle.dumps(tiny.tasks, protocol))) == 2
     with pytest.raises(TypeError, match="pickle"):
         pickle.dumps(gs.preemption.OnlinePreemption(tiny), protocol)
+    with pytest.raises(TypeError, match="pickle"):
+        gs.preemption.OnlinePreemption(tiny).__reduce__()
 
 
 OBJECTS_WITHOUT_STATE = """

@@ -84,6 +84,7 @@ def test_plans_carry_the_errors_of_their_estimates() -> None:
     low = serving.plan_serving(asked, estimate={"error": "p10"})
     assert plan.cost_high is not None
     assert low.cost <= plan.cost <= plan.cost_high and plan.cost <= high.cost
+    assert low.cost_high is None and high.cost_high is None  # their cost has an error
     assert serving.plan_serving(asked, estimate={"engine": "trtllm"}).errors[0]["cell"] == "dense hopper"
     with refuses('engine vllm sglang trtllm "tgi"'):
         serving.plan_serving(asked, estimate={"engine": "tgi"})
@@ -147,6 +148,10 @@ def test_plans_pickle() -> None:
     assert serving.plan_to_dict(back.plan, back) == serving.plan_to_dict(changed.plan, changed)
     none = pickle.loads(pickle.dumps(serving.plan_serving(request(0.1))))
     assert none.status == "infeasible" and none.makespan is None
+    state = plan.__getstate__()
+    for i in range(len(state)):
+        with refuses("pickled state of ServingPlan:"):
+            serving.ServingPlan.__new__(serving.ServingPlan).__setstate__((*state[:i], object(), *state[i + 1 :]))
 
 
 def test_profiles_from_csv(tmp_path: Path) -> None:

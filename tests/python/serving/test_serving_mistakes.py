@@ -40,6 +40,36 @@ def test_mistakes_in_requests(asked: dict[str, Any], message: str) -> None:
     assert mention(problems_in(serving.plan_serving, asked), [f"request: {message}"])
 
 
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"top_k": 2}, "top_k: 2; expected 0 without experts"),
+        ({"shared_experts": 1}, "shared_experts: 1; expected 0 without experts"),
+        ({"window": 128}, "window: 128; expected 0 without window_layers"),
+        ({"window_layers": 4}, "window"),
+        ({"q_lora_rank": 64}, "q_lora_rank: 64; expected 0 without kv_lora_rank"),
+        ({"rope_size": 64}, "rope_size: 64; expected 0 without kv_lora_rank"),
+        ({"linear_size": 64}, "linear_size: 64; expected 0 without linear_layers"),
+        ({"index_heads": 4}, "index_heads: 4; expected 0 without index_top_k"),
+    ],
+)
+def test_fields_of_a_model_without_their_part(fields: dict[str, Any], message: str) -> None:
+    asked = request()
+    asked["models"]["Llama-3-70B"] |= fields
+    assert mentions(problems_in(serving.plan_serving, asked), message)
+    assert mentions(problems_in(lambda: serving.language_model("Llama-3-70B", **fields)), message)
+
+
+def test_families_of_gpus_are_names_in_any_case() -> None:
+    model = serving.language_model("Llama-3-70B")
+    gpus = [serving.gpu_type("H100", family=family) for family in ("hopper", "Hopper", "")]
+    (deployment,) = serving.enumerate_deployments(model, gpus[:1], [4], max_stages=1, degrees=[4])
+    first, same, other = (serving.estimate_throughput(model, [g], deployment, 500, 100) for g in gpus)
+    assert first == same != other
+    with refuses('family "Hoper" volta turing ampere ada hopper blackwell cdna3'):
+        serving.gpu_type("H100", family="Hoper")
+
+
 def test_mistakes_in_calls() -> None:
     for options, told in (
         ({"deadline": 3.0}, "deadline: not with rates"),
@@ -125,3 +155,13 @@ def test_the_console_blames_the_rate_for_the_rate(tmp_path: Path, capsys: pytest
         assert mentions(capsys.readouterr().err, told)
     assert cli.main(["serving-curve", str(file), "--rates", "4,0"]) == 2
     assert mentions(capsys.readouterr().err, "gpusched: --rates[1]: 0; above 0")
+
+
+def test_the_time_limit_ends_the_search_for_deployments() -> None:
+    gpus = {f"G{i}": {"type": "H100", "available": 16, "price": 3 + i / 10} for i in range(12)}
+    chat = {"input": 496, "output": 510}
+    for requests, options in (({"requests": 1000}, {}), ({"rate": 5}, {"unmeasured_pipelines": True})):
+        models = {"Llama-3-70B": {"workloads": {"chat": chat | requests}}}
+        plan = serving.plan_serving({"gpus": gpus, "models": models, "budget": 90}, time_limit=1e-6, **options)
+        assert (plan.status, plan.replicas, plan.optimal) == ("time_limit", [], False)
+        assert plan.deployments < 2000

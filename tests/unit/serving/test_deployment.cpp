@@ -96,7 +96,6 @@ TEST_CASE("the catalogue and the models", "[serving]") {
     CHECK(llama3_8b().parameters() == 8030261248.0);
     CHECK(llama3_70b().parameters() == 70553706496.0);
     CHECK(llama2_70b().parameters() == 68976648192.0);
-    CHECK(llama3_70b().kv_bytes_per_layer() == 4096);
     auto broken = paper_gpus();
     broken[0].tflops = 0;
     broken[1].per_machine = 0;
@@ -116,6 +115,48 @@ TEST_CASE("layers are split by memory", "[serving]") {
     CHECK(split(5, {1, 100, 1}) == std::vector{1, 3, 1});
     CHECK_THROWS_AS(split(2, {1, 1, 1}), InvalidInput);
     CHECK_THROWS_AS(split(2, {1, -1}), InvalidInput);
+}
+
+TEST_CASE("the tokens of cache of windows, latent attention and linear attention", "[serving]") {
+    const std::vector<GpuType> gpus{gpu_type("H100")};
+    const auto model = [](auto change) {
+        LanguageModel m{"m", 8, 1024, 8, 4, 128, 1024, 1000};
+        change(m);
+        return m;
+    };
+    const auto latent = [&](int kv_heads) {
+        return model([&](LanguageModel& m) {
+            m.kv_heads = kv_heads;
+            m.kv_lora_rank = 512, m.rope_size = 64, m.nope_size = m.value_size = 128;
+        });
+    };
+    struct Case {
+        LanguageModel model;
+        int degree;
+        double sequence, bytes;  // of a sequence, on all GPUs
+    };
+    const double token = 8 * 2 * 4 * 128 * 2;  // on all layers
+    for (const auto& [m, degree, sequence, bytes] : {
+             Case{model([](auto&) {}), 1, 1000, 1000 * token},
+             {model([](auto&) {}), 8, 1000, 2 * 1000 * token},  // two GPUs hold the cache of a head
+             {model([](auto& m) { m.window = 100, m.window_layers = 6; }), 1, 50, 50 * token},
+             {model([](auto& m) { m.window = 100, m.window_layers = 6; }), 1, 1000,
+              (1000 * 2 + 100 * 6) / 8.0 * token},
+             {model([](auto& m) { m.window = 4096, m.window_layers = 8; }), 1, 1000, 1000 * token},
+             {model([](auto& m) {
+                  m.linear_layers = 6, m.linear_key_heads = m.linear_value_heads = 16, m.linear_size = 128;
+              }),
+              1, 1000, 1000 * token / 4 + 6.0 * 16 * 128 * 128 * 4},
+             {latent(1), 8, 1000, 8.0 * 1000 * 8 * 576 * 2},
+             {latent(8), 8, 1000, 8.0 * 1000 * 8 * 576 * 2},
+             {model([](auto& m) { m.rope_size = 64; }), 1, 1000, 1000 * token},
+         }) {
+        CAPTURE(m.window, m.kv_lora_rank, m.kv_heads, degree, sequence);
+        const double free = degree * 0.9 * gpus[0].memory_gb * 1e9 - m.parameters() * m.bytes_per_weight;
+        const auto found = kv_tokens(m, gpus, {"d", {{0, degree, 8}}}, sequence);
+        REQUIRE(found.size() == 1);
+        CHECK(found[0] == Catch::Approx(free / bytes * sequence));
+    }
 }
 
 TEST_CASE("deployments by hand", "[serving]") {

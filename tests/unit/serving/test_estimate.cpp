@@ -125,7 +125,7 @@ TEST_CASE("throughput of one stage by hand", "[serving]") {
     CHECK(prefill(400) == Catch::Approx(0.060));
     // The KV cache limits the batch: 2 x 4 heads x 2 bytes x 10 layers = 160 bytes a token.
     options.max_batch = 1000000;
-    const auto room = kv_tokens(model, gpus, one, 0.9)[0];
+    const auto room = kv_tokens(model, gpus, one, 100000, 0.9)[0];
     CHECK(estimate_throughput(model, gpus, one, {99990, 20}, options).batch == std::floor(room / 100000));
     const auto none = estimate_throughput(model, gpus, one, {static_cast<int>(room), 1}, options);
     CHECK(none == ThroughputEstimate{});
