@@ -165,3 +165,10 @@ def test_the_time_limit_ends_the_search_for_deployments() -> None:
         plan = serving.plan_serving({"gpus": gpus, "models": models, "budget": 90}, time_limit=1e-6, **options)
         assert (plan.status, plan.replicas, plan.optimal) == ("time_limit", [], False)
         assert plan.deployments < 2000
+
+
+def test_limits_are_not_searched_among_too_many_deployments() -> None:
+    gpus = {f"G{i}": {"type": "H100", "available": 16, "price": 3} for i in range(40)}
+    models = {"Llama-3-70B": {"workloads": {"chat": {"input": 496, "output": 510, "requests": 1000}}}}
+    plan = serving.plan_serving({"gpus": gpus, "models": models, "budget": 1})
+    assert plan.status == "infeasible" and mentions(plan.binding, "deployments: more than 50000 max_types")
