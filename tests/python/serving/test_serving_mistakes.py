@@ -162,7 +162,8 @@ def test_the_time_limit_ends_the_search_for_deployments() -> None:
     chat = {"input": 496, "output": 510}
     for requests, options in (({"requests": 1000}, {}), ({"rate": 5}, {"unmeasured_pipelines": True})):
         models = {"Llama-3-70B": {"workloads": {"chat": chat | requests}}}
-        plan = serving.plan_serving({"gpus": gpus, "models": models, "budget": 90}, time_limit=1e-6, **options)
+        asked = {"gpus": gpus, "models": models, "budget": 90}
+        plan = serving.plan_serving(asked, time_limit=1e-6, **options)  # type: ignore[arg-type]
         assert (plan.status, plan.replicas, plan.optimal) == ("time_limit", [], False)
         assert plan.deployments < 2000
 
