@@ -15,6 +15,7 @@ from schemas import validator
 
 pytestmark = pytest.mark.usefixtures("solver")
 
+
 def measured(deployment: str, workload: str = "chat", **more: float) -> dict[str, Any]:
     return request(measured=[row(deployment, workload, 1.0, **more)])
 
@@ -66,7 +67,7 @@ def test_families_of_gpus_are_names_in_any_case() -> None:
     (deployment,) = serving.enumerate_deployments(model, gpus[:1], [4], max_stages=1, degrees=[4])
     first, same, other = (serving.estimate_throughput(model, [g], deployment, 500, 100) for g in gpus)
     assert first == same != other
-    with refuses('family Hoper volta turing ampere ada hopper blackwell cdna3'):
+    with refuses("family Hoper volta turing ampere ada hopper blackwell cdna3"):
         serving.gpu_type("H100", family="Hoper")
 
 
