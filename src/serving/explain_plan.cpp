@@ -288,7 +288,12 @@ RentalOutcome plan_rental_explained(const RentalInstance& instance, double slack
     }
     if (!outcome.refused) return outcome;
     const BindingLimits limits(instance);
-    outcome.plan.binding = limits.find();
+    try {
+        outcome.plan.binding = limits.find();
+    } catch (const InvalidInput& error) {  // with more GPUs, there are too many deployments
+        outcome.plan.binding = {error.what()};
+        return outcome;
+    }
     if (outcome.plan.status != milp::Status::infeasible || !instance.any_targets() ||
         limits.by_kind().empty())
         return outcome;
