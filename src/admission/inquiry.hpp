@@ -170,8 +170,8 @@ class Inquiry {
     // ends within a second or two, and for one call of `try_all`.
     static constexpr std::int64_t most_steps = 4'000'000, most_tries = 400'000;
     std::int64_t steps_ = most_steps;
-    std::string reason_;         // of `allocate`
-    std::int64_t one_of_ = 0;    // the answer is for one of so many pods; 0 = for all
+    std::string reason_;       // of `allocate`
+    std::int64_t one_of_ = 0;  // the answer is for one of so many pods; 0 = for all
 };
 
 }  // namespace gpusched::admission::detail
