@@ -131,7 +131,7 @@ def autoscale_options(p: Parser) -> None:
     )
     p.add("trace", text, metavar="TRACE.csv")
     p.add("-o --output", "write the figures of every day and policy here (default: none)", metavar="OUT.json")
-    option("--model", "language model", field="name", default="Llama-3-70B", metavar="NAME")
+    option("--model", "language model", field="model", default="Llama-3-70B", metavar="NAME")
     text = "deployment of a prefill replica: GPU type and tensor-parallel group"
     option("--prefill", text, default="A100-80GB 1x4", metavar="DEPLOYMENT")
     option("--decode", "deployment of a decode replica (default: as --prefill)", metavar="DEPLOYMENT")

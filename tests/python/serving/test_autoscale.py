@@ -225,7 +225,7 @@ def test_times_as_pandas_and_others_write_them(texts, expected, tmp_path):
         ("--days 3", "--days: only with --mean-rate"),
         ("--prefill H100_1x3", "--prefill: 'H100 1x3'; expected one stage Llama-3-70B: H100 1x2,"),
         ("--prefill H100-1x4", "--prefill: 'H100-1x4'; one-stage deployment, as 'H100 1x4'"),
-        ("--model Llama-3-7B", "--model 'Llama-3-7B' 'Llama-3-8B' 'Llama-3-70B' 'Llama-2-70B'"),
+        ("--model Llama-3-7B", "--model: 'Llama-3-7B'; Llama-3-8B, Llama-3-70B, Llama-2-70B,"),
         ("--swing 0.3 --hours 2", "--swing, --hours: only with --mean-rate, stretches the trace"),
         ("--target-utilization 3", "gpusched --target-utilization 3 0.05 1"),
         ("--ttft 0.01", "gpusched: --ttft: 0.01; expected more than 0.0262991 s,"),
