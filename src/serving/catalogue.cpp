@@ -45,15 +45,12 @@ GPUSCHED_EXPORT void validate(const std::vector<GpuType>& gpus) {
 
 GPUSCHED_EXPORT std::vector<GpuType> paper_gpus() {
     const std::string source = "arXiv 2502.00722, Table 1";
-    std::vector<GpuType> gpus{{"A6000", 91, 960, 48, 60, 0.625, 8, 0.83, source},
-                              {"A40", 150, 696, 48, 60, 0.625, 8, 0.55, source},
-                              {"L40", 181, 864, 48, 60, 0.625, 8, 0.83, source},
-                              {"A100", 312, 1555, 80, 300, 0.625, 8, 1.75, source},
-                              {"H100", 1979, 3350, 80, 300, 0.625, 8, 2.99, source},
-                              {"4090", 83, 1008, 24, 60, 0.625, 8, 0.53, source}};
-    const char* const families[] = {"ampere", "ampere", "ada", "ampere", "hopper", "ada"};
-    for (std::size_t i = 0; i < gpus.size(); ++i) gpus[i].family = families[i];
-    return gpus;
+    return {{"A6000", 91, 960, 48, 60, 0.625, 8, 0.83, source, "", 0, 0, "ampere"},
+            {"A40", 150, 696, 48, 60, 0.625, 8, 0.55, source, "", 0, 0, "ampere"},
+            {"L40", 181, 864, 48, 60, 0.625, 8, 0.83, source, "", 0, 0, "ada"},
+            {"A100", 312, 1555, 80, 300, 0.625, 8, 1.75, source, "", 0, 0, "ampere"},
+            {"H100", 1979, 3350, 80, 300, 0.625, 8, 2.99, source, "", 0, 0, "hopper"},
+            {"4090", 83, 1008, 24, 60, 0.625, 8, 0.53, source, "", 0, 0, "ada"}};
 }
 
 GPUSCHED_EXPORT std::vector<GpuType> paper_gpus_dense() {
@@ -65,7 +62,6 @@ GPUSCHED_EXPORT std::vector<GpuType> paper_gpus_dense() {
         gpus[i].bandwidth_gb_s = part.bandwidth_gb_s;
         gpus[i].memory_gb = part.memory_gb;
         gpus[i].fp8_tflops = part.fp8_tflops;
-        gpus[i].family = part.family;
         gpus[i].source = part.source + "; price and links: arXiv 2502.00722";
     }
     return gpus;
@@ -73,63 +69,40 @@ GPUSCHED_EXPORT std::vector<GpuType> paper_gpus_dense() {
 
 GPUSCHED_EXPORT std::vector<GpuType> gpu_catalogue() {
     // Links are per direction: half of the NVLink number in data sheets; PCIe 3 / 4 x16 are 16 / 32 GB/s.
+    // From GB200 on, the numbers are those of benchmarks/serving/estimates/gpus.json. A tray of a rack is a machine.
     const auto none = std::optional<double>{};
-    std::vector<GpuType> gpus{
-        {"V100", 125, 900, 16, 150, 1.25, 8, none,
-         "developer.nvidia.com/programming-tensor-cores-cuda-9-0; Dell AI reference guide"},
-        {"T4", 65, 320, 16, 16, 1.25, 4, none, "topcpu.net, hmc-tech.com"},
-        {"L4", 121, 300, 24, 32, 1.25, 8, none, "topcpu.net; half of the sparse 242 of the data sheet"},
-        {"A40", 149.7, 696, 48, 32, 1.25, 8, none, "hmc-tech.com; arXiv 2502.00722, Table 1"},
-        {"A6000", 154.8, 768, 48, 32, 1.25, 8, none, "llmperf.net; servethehome.com"},
-        {"L40", 181.05, 864, 48, 32, 1.25, 8, none, "data sheet as in mullet.se"},
-        {"L40S", 362.05, 864, 48, 32, 50, 8, none, "aiconfigurator l40s.yaml"},
-        {"RTX4090", 165.2, 1008, 24, 32, 1.25, 8, none, "gigagpu.com; waredb.com"},
-        {"A100-40GB", 312, 1555, 40, 300, 1.25, 8, none, "glennklockwood.com/garden/processors/A100"},
-        {"A100-80GB", 312, 2039, 80, 300, 25, 8, none, "aiconfigurator a100_sxm.yaml"},
-        {"H100", 989, 3350, 80, 450, 50, 8, none, "aiconfigurator h100_sxm.yaml"},
-        {"H200", 989, 4800, 141, 450, 50, 8, none, "itkb.uw.cz; saulelectric.com"},
-        {"B200", 2250, 7700, 180, 900, 50, 8, none, "HGX B200 data sheet as in zdszero.github.io"},
-        {"MI300X", 1307, 5300, 192, 448, 50, 8, none, "hmc-tech.com; emergentmind.com"}};
-    // Newer types have the numbers of benchmarks/serving/estimates/gpus.json. Trays of a rack are machines.
     const std::string nvl72 = "NVIDIA data sheet (NVL72), dense peaks; aiconfigurator";
-    gpus.insert(gpus.end(),
-                {{"GB200", 2500, 8000, 198.6, 900, 900, 4, none, nvl72 + " gb200.yaml"},
-                 {"B300", 2250, 7750, 288.4, 900, 100, 8, none,
-                  "NVIDIA data sheet (HGX B300), dense peaks; aiconfigurator b300_sxm.yaml"},
-                 {"GB300", 2500, 8000, 298, 900, 900, 4, none, nvl72 + " gb300.yaml"},
-                 {"H20", 148, 4000, 96, 450, 50, 8, none, "NVIDIA data sheet as published by vendors"},
-                 {"RTX-PRO-6000", 468, 1597, 96, 64, 50, 8, none,
-                  "NVIDIA data sheet (Server Edition); aiconfigurator rtx_pro_6000_server.yaml"}});
-    struct Architecture {
-        const char *type, *family;
-        double fp8_tflops = 0, fp4_tflops = 0;
-    };
-    for (const auto& [type, family, fp8, fp4] : {Architecture{"V100", "volta"},
-                                                 {"T4", "turing"},
-                                                 {"L4", "ada", 242},
-                                                 {"A40", "ampere"},
-                                                 {"A6000", "ampere"},
-                                                 {"L40", "ada", 362},
-                                                 {"L40S", "ada", 733},
-                                                 {"RTX4090", "ada", 330},
-                                                 {"A100-40GB", "ampere"},
-                                                 {"A100-80GB", "ampere"},
-                                                 {"H100", "hopper", 1979},
-                                                 {"H200", "hopper", 1979},
-                                                 {"B200", "blackwell", 4500, 9000},
-                                                 {"MI300X", "cdna3", 2615},
-                                                 {"GB200", "blackwell", 5000, 10000},
-                                                 {"B300", "blackwell", 4500, 14000},
-                                                 {"GB300", "blackwell", 5000, 15000},
-                                                 {"H20", "hopper", 296},
-                                                 {"RTX-PRO-6000", "blackwell", 936, 1871}})
-        for (auto& gpu : gpus)
-            if (gpu.name == type) {
-                gpu.family = family;
-                gpu.fp8_tflops = fp8;
-                gpu.fp4_tflops = fp4;
-            }
-    return gpus;
+    return {
+        {"V100", 125, 900, 16, 150, 1.25, 8, none,
+         "developer.nvidia.com/programming-tensor-cores-cuda-9-0; Dell AI reference guide", "", 0, 0,
+         "volta"},
+        {"T4", 65, 320, 16, 16, 1.25, 4, none, "topcpu.net, hmc-tech.com", "", 0, 0, "turing"},
+        {"L4", 121, 300, 24, 32, 1.25, 8, none, "topcpu.net; half of the sparse 242 of the data sheet", "",
+         242, 0, "ada"},
+        {"A40", 149.7, 696, 48, 32, 1.25, 8, none, "hmc-tech.com; arXiv 2502.00722, Table 1", "", 0, 0,
+         "ampere"},
+        {"A6000", 154.8, 768, 48, 32, 1.25, 8, none, "llmperf.net; servethehome.com", "", 0, 0, "ampere"},
+        {"L40", 181.05, 864, 48, 32, 1.25, 8, none, "data sheet as in mullet.se", "", 362, 0, "ada"},
+        {"L40S", 362.05, 864, 48, 32, 50, 8, none, "aiconfigurator l40s.yaml", "", 733, 0, "ada"},
+        {"RTX4090", 165.2, 1008, 24, 32, 1.25, 8, none, "gigagpu.com; waredb.com", "", 330, 0, "ada"},
+        {"A100-40GB", 312, 1555, 40, 300, 1.25, 8, none, "glennklockwood.com/garden/processors/A100", "", 0,
+         0, "ampere"},
+        {"A100-80GB", 312, 2039, 80, 300, 25, 8, none, "aiconfigurator a100_sxm.yaml", "", 0, 0, "ampere"},
+        {"H100", 989, 3350, 80, 450, 50, 8, none, "aiconfigurator h100_sxm.yaml", "", 1979, 0, "hopper"},
+        {"H200", 989, 4800, 141, 450, 50, 8, none, "itkb.uw.cz; saulelectric.com", "", 1979, 0, "hopper"},
+        {"B200", 2250, 7700, 180, 900, 50, 8, none, "HGX B200 data sheet as in zdszero.github.io", "", 4500,
+         9000, "blackwell"},
+        {"MI300X", 1307, 5300, 192, 448, 50, 8, none, "hmc-tech.com; emergentmind.com", "", 2615, 0, "cdna3"},
+        {"GB200", 2500, 8000, 198.6, 900, 900, 4, none, nvl72 + " gb200.yaml", "", 5000, 10000, "blackwell"},
+        {"B300", 2250, 7750, 288.4, 900, 100, 8, none,
+         "NVIDIA data sheet (HGX B300), dense peaks; aiconfigurator b300_sxm.yaml", "", 4500, 14000,
+         "blackwell"},
+        {"GB300", 2500, 8000, 298, 900, 900, 4, none, nvl72 + " gb300.yaml", "", 5000, 15000, "blackwell"},
+        {"H20", 148, 4000, 96, 450, 50, 8, none, "NVIDIA data sheet as published by vendors", "", 296, 0,
+         "hopper"},
+        {"RTX-PRO-6000", 468, 1597, 96, 64, 50, 8, none,
+         "NVIDIA data sheet (Server Edition); aiconfigurator rtx_pro_6000_server.yaml", "", 936, 1871,
+         "blackwell"}};
 }
 
 GPUSCHED_EXPORT GpuType gpu_type(std::string_view name) {
