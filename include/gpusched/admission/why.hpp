@@ -42,8 +42,8 @@ struct WhyRow {
     std::string constraint{};      ///< for a named resource: `resource` and its name
     std::int64_t nodes_first = 0;  ///< nodes whose first refusing constraint it is
     std::int64_t nodes_alone = 0;  ///< nodes that it alone refuses
-    std::optional<std::string>
-        best_node{};  ///< of these, the one with the least missing, then the first by name
+    /// Of the nodes that it alone refuses, the one with the least missing, then the first by name.
+    std::optional<std::string> best_node{};
     bool operator==(const WhyRow&) const = default;
 };
 template <class F>

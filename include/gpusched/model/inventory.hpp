@@ -235,8 +235,8 @@ enum class GroupKind : std::uint8_t {
 /// `Cluster::group_count`.
 struct GroupSet {
     GroupKind kind = GroupKind::anti_affinity;
-    std::string
-        group;  ///< its name; kind `network`: "job " or "task " and its name; kind `near`: the first group
+    /// Its name; kind `network`: "job " or "task " and its name; kind `near`: the first group.
+    std::string group;
     Level level = node_level;
     std::uint32_t members = 0;
     // Of kind `anti_affinity` only.

@@ -117,7 +117,7 @@ def blockers_text(ranking: consolidation.BlockerRanking) -> str:
             f"{counted(ranking.gpus_without_all, 'GPU')}"
         )
     if not all_tried:
-        limit = f" (--max-plans {ranking.planned})" if complete else ""
+        limit = f" (max_plans: {ranking.planned})" if complete else ""
         found.append(
             f"{ranking.planned:,} of {removable:,} blockers were tried{limit}, those that alone hold most"
         )

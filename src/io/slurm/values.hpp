@@ -51,8 +51,8 @@ struct JobRecord {
     std::string array_tasks{};  ///< of a pending array: `5-100%4`
     Words state{};
     std::string reason{}, dependency{}, partition{}, qos{};
-    std::string
-        planned_start{};  ///< of a pending job, as Slurm writes it; in JSON UTC, as `2026-11-22T06:00:00Z`
+    /// Of a pending job, as Slurm writes it; from JSON in UTC, as `2026-11-22T06:00:00Z`.
+    std::string planned_start{};
     std::optional<std::int64_t> priority{}, submitted{}, started{}, run_time_s{}, requeues{};
     std::optional<bool> requeue{}, batch{};
     std::string nodes{}, required_nodes{}, excluded_nodes{};

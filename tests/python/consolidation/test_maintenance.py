@@ -132,8 +132,8 @@ def test_blockers_say_what_was_left_out() -> None:
         tasks = [make_task(f"t{i}", node=f"n{i}", gpus=[0], locked=True) for i in range(count)]
         return gs.Cluster.from_json(document([make_node(f"n{i}") for i in range(count + idle)], tasks))
 
-    assert contains(str(gs.blockers(fixed(3, 0), max_plans=1)), "1 of 3 blockers were tried (--max-plans 1)")
-    assert "--max-plans" not in str(gs.blockers(fixed(3, 0)))
+    assert contains(str(gs.blockers(fixed(3, 0), max_plans=1)), "1 of 3 blockers were tried (max_plans: 1)")
+    assert "max_plans" not in str(gs.blockers(fixed(3, 0)))
     many = document(
         [make_node(f"n{i}") for i in range(12)],
         [make_task(f"t{i}", node=f"n{i}", gpu_count=8, gpus=list(range(8)), locked=True) for i in range(12)],
